@@ -1,0 +1,52 @@
+#pragma once
+
+#include <vector>
+
+#include "account/parameter_table.h"
+#include "core/memory.h"
+
+namespace tessera::model {
+
+using core::View;
+
+/// A parameter as a layer sees it: views into its unit's flat buffers. A sharding may rebind the
+/// unit's buffers between uses, so a layer asks for the views each time and keeps none.
+struct BoundParameter {
+  View value;  ///< the model's dtype
+  View grad;   ///< the gradient dtype; empty when nothing is trained
+};
+
+/// The flat weight and gradient buffers of every unit. Buffers are borrowed: whoever shards owns
+/// them and binds them here.
+class Parameters {
+ public:
+  /// `table` must outlive this.
+  explicit Parameters(const account::ParameterTable& table);
+
+  /// Unit's flat buffers, of at least its elements. Either may be empty, to unbind.
+  void bind(int unit, View weights, View gradients);
+  View weights(int unit) const { return weights_[static_cast<size_t>(unit)]; }
+  View gradients(int unit) const { return gradients_[static_cast<size_t>(unit)]; }
+
+  /// The parameter of that role in that unit. Empty views when the table has none (no bias).
+  BoundParameter get(int unit, account::Role role) const;
+  /// The views of one entry of the table.
+  BoundParameter get(const account::Parameter& parameter) const;
+  /// Neighbours in memory as one matrix: Q, K and V weights as [sum of rows, in], biases as [sum].
+  BoundParameter get_fused(int unit, account::Role first, int count) const;
+
+  const account::ParameterTable& table() const { return table_; }
+
+ private:
+  const account::ParameterTable& table_;
+  std::vector<View> weights_;
+  std::vector<View> gradients_;
+};
+
+/// Writes the initial fp32 values of one parameter's elements [first, first + out.elements()) into
+/// `out` (fp32): a pure function of seed, the parameter's place in the table and the element's
+/// index, so that any shard of any layout starts from the same model.
+void initialise(View out, const account::ParameterTable& table, int parameter, int64_t first,
+                uint64_t seed);
+
+}  // namespace tessera::model

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/arena.h"
+#include "core/view.h"
+
+// Legend: B sequences, T tokens each, C width.
+
+namespace tessera::model {
+
+using core::ConstView;
+using core::View;
+
+/// The tokens of one micro-batch, borrowed.
+struct MicroBatch {
+  ConstView inputs;     ///< [B, T] int32, each below V
+  ConstView labels;     ///< [B, T] int32, −1 where the token does not count
+  ConstView doc_start;  ///< [B, T] int32: where the token's document starts; empty: no mask
+  ConstView samples;    ///< [B] int64: global sample numbers, the key of dropout
+  int64_t batch() const { return inputs.shape[0]; }
+  int64_t seq_len() const { return inputs.shape[1]; }
+};
+
+/// One way of a micro-batch through the model: what forward and backward both need to know.
+struct Pass {
+  core::Arena& arena;      ///< where activations live
+  MicroBatch batch;
+  bool training = true;    ///< false: no dropout, nothing saved, no gradients
+  float grad_scale = 1;    ///< of every token's loss in the gradient: 1 / valid tokens of the step
+  uint64_t dropout_key = 0;
+  int64_t step = 0;
+};
+
+}  // namespace tessera::model

@@ -1,0 +1,124 @@
+#pragma once
+
+// Everything that a run is made of, as plain values: what TOML files, presets, the environment and
+// --section.key flags are merged into, and what run folders keep as config.toml. Which keys exist,
+// their documentation and legal values are in options.h, one row a key.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "spec/model_config.h"
+
+namespace tessera::spec {
+
+enum class Precision : uint8_t { fp32, bf16 };
+enum class GradientDtype : uint8_t { fp32, bf16 };
+enum class Decay : uint8_t { cosine, linear, wsd, constant };
+enum class Recompute : uint8_t { none, full };
+enum class Backend : uint8_t { automatic, thread, shm };
+
+struct DataConfig {
+  std::vector<std::string> path;     ///< text, JSONL or token files
+  std::string tokenizer = "bytes";   ///< "bytes", or a tokenizer's file or folder
+  int64_t seq_len = 256;             ///< T
+  bool document_mask = true;         ///< attention stays inside a document
+  double validation_fraction = 0.05; ///< of the tokens, taken from the end
+};
+
+struct TrainingConfig {
+  int64_t steps = 100;
+  int64_t global_batch_size = -1;  ///< sequences; -1: micro_batch_size × data-parallel ranks
+  int64_t micro_batch_size = -1;   ///< sequences a rank holds at once; -1: all of its share
+  uint64_t seed = 1234;
+  double max_norm = 1.0;           ///< gradient clipping; 0: none
+  Precision precision = Precision::bf16;
+  GradientDtype gradient_dtype = GradientDtype::fp32;
+  std::string load;                ///< a checkpoint to take the weights from
+};
+
+struct OptimizerConfig {
+  double lr = 3e-4;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double weight_decay = 0.1;  ///< of matrices; biases and norms are not decayed
+};
+
+struct LrSchedulerConfig {
+  int64_t warmup_steps = 0;
+  Decay decay = Decay::cosine;
+  double min_lr_factor = 0.1;  ///< of lr, at the last step
+};
+
+struct ParallelismConfig {
+  int64_t data_parallel_degree = -1;  ///< -1: the whole world
+};
+
+struct ActivationCheckpointConfig {
+  Recompute mode = Recompute::none;
+};
+
+struct CheckpointConfig {
+  int64_t interval = 0;       ///< steps; 0: only at the end
+  int64_t keep_latest_k = 2;  ///< 0: all
+};
+
+struct ValidationConfig {
+  int64_t freq = 0;    ///< steps; 0: only at the end
+  int64_t steps = 10;  ///< global batches of the validation set; 0: all of it
+};
+
+struct MetricsConfig {
+  int64_t log_freq = 1;
+};
+
+struct CommConfig {
+  Backend backend = Backend::automatic;
+  double timeout_seconds = 60;
+};
+
+struct RunConfig {
+  std::string model_preset;
+  ModelConfig model;
+  DataConfig data;
+  TrainingConfig training;
+  OptimizerConfig optimizer;
+  LrSchedulerConfig lr_scheduler;
+  ParallelismConfig parallelism;
+  ActivationCheckpointConfig activation_checkpoint;
+  CheckpointConfig checkpoint;
+  ValidationConfig validation;
+  MetricsConfig metrics;
+  CommConfig comm;
+};
+
+/// How a global batch is cut: the same for every step. Samples [first, first + count) of the step's
+/// global batch belong to a rank, in order; it takes them micro_batch_size at a time, the last
+/// micro-batch being smaller when it does not divide. Shares differ by at most one sample.
+struct BatchShare {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+BatchShare batch_share(int64_t global_batch_size, int64_t num_ranks, int64_t rank);
+/// Micro-batches that the largest share needs: how often every rank goes round the loop.
+int64_t num_micro_batches(int64_t global_batch_size, int64_t num_ranks, int64_t micro_batch_size);
+
+/// A mistake of the user's, as a value.
+struct Violation {
+  std::string key;      ///< "training.steps"
+  std::string value;    ///< as the user wrote it
+  std::string why;      ///< what is wrong with it
+  std::string suggest;  ///< the nearest values that work; may be empty
+  std::string where;    ///< "run.toml:12" or "--training.steps"; may be empty
+};
+
+/// Fills what is derived, for a world of `world_size` ranks: batch sizes (any two of global, micro
+/// and accumulation give the third), degrees of −1, model sizes of 0. vocab_size must be known.
+/// Call validate first; where that found nothing, this cannot fail.
+RunConfig resolved(RunConfig config, int64_t world_size);
+
+/// Every violation at once; empty when the run can start. `world_size` 0: not known yet.
+std::vector<Violation> validate(const RunConfig& config, int64_t world_size);
+
+}  // namespace tessera::spec
