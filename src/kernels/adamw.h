@@ -9,15 +9,16 @@ namespace tessera::kernels {
 using core::ConstView;
 using core::View;
 
-/// One step of AdamW (Loshchilov & Hutter 2017), with torch.optim.AdamW's arithmetic.
+/// One step of AdamW (Loshchilov & Hutter 2017), with torch.optim.AdamW's arithmetic. In fp64, as
+/// the user gave them: 1 − beta2 in fp32 would be off by 1e-5 at beta2 = 0.999.
 struct AdamwOptions {
-  float lr = 0;
-  float beta1 = 0.9f;
-  float beta2 = 0.95f;
-  float eps = 1e-8f;
-  float weight_decay = 0;
-  float grad_scale = 1;  ///< multiplies the gradient first: the clip coefficient
-  int64_t step = 1;      ///< counts from 1, for the bias corrections 1 − beta^step
+  double lr = 0;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double grad_scale = 1;  ///< multiplies the gradient first: the clip coefficient
+  int64_t step = 1;       ///< counts from 1, for the bias corrections 1 − beta^step
 };
 
 /// master, m, v [n] (fp32) are updated in place from grad [n] (fp32 or bf16); weight [n] receives
