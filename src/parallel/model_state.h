@@ -1,0 +1,72 @@
+#pragma once
+
+#include <vector>
+
+#include "account/parameter_table.h"
+#include "core/memory.h"
+#include "model/parameters.h"
+#include "optim/optimizer.h"
+#include "spec/run_config.h"
+
+namespace tessera::parallel {
+
+using core::View;
+
+/// What is kept for a parameter. Names are those of the checkpoint manifest.
+enum class StateKind : uint8_t { weights, master, m, v };
+constexpr const char* name_of(StateKind kind) {
+  constexpr const char* names[] = {"weights", "master", "m", "v"};
+  return names[static_cast<int>(kind)];
+}
+
+/// The training state of one rank: for every unit a flat buffer of weights, gradients, fp32 master
+/// weights and AdamW's two moments, P elements each and padded to divide by the ranks that share
+/// them. Training in bf16 that is 2 + g + 12 bytes a parameter, g = 4 or 2 for the gradient dtype;
+/// in fp32 the weights are their own master: 4 + g + 8. Owns all of it.
+class ModelState {
+ public:
+  /// `table` must outlive this. Without `for_training` there are weights alone.
+  ModelState(const account::ParameterTable& table, const spec::TrainingConfig& training,
+             bool for_training, core::MemoryLedger& ledger);
+
+  /// The model that `seed` stands for, the same in every layout; moments 0.
+  void initialise(uint64_t seed);
+  void zero_gradients();
+
+  /// Views for layers, bound to the flat buffers.
+  model::Parameters& parameters() { return parameters_; }
+  const account::ParameterTable& table() const { return table_; }
+
+  /// True when `kind` has memory of its own here (fp32 training has no separate master).
+  bool has(StateKind kind) const;
+  /// A parameter's part of a state, [shape]. Without a master of its own, master is weights.
+  View get(StateKind kind, const account::Parameter& parameter) const;
+  /// A unit's flat gradient buffer.
+  View gradients(int unit) const { return units_[static_cast<size_t>(unit)].gradients.view(); }
+  int num_units() const { return static_cast<int>(units_.size()); }
+
+  /// Every parameter as the optimizer sees it, in table order.
+  std::vector<optim::ParameterRange> ranges() const;
+
+  /// The weights rounded from the masters again, after masters were loaded.
+  void refresh_weights_from_master();
+
+ private:
+  struct UnitState {
+    core::Tensor weights, gradients, master, m, v;
+  };
+  View flat(StateKind kind, int unit) const;
+
+  const account::ParameterTable& table_;
+  model::Parameters parameters_;
+  std::vector<UnitState> units_;
+  bool separate_master_ = false;
+  bool for_training_ = false;
+};
+
+/// The dtype of weights and activations in that precision.
+constexpr core::DType dtype_of(spec::Precision precision) {
+  return precision == spec::Precision::bf16 ? core::DType::bf16 : core::DType::f32;
+}
+
+}  // namespace tessera::parallel

@@ -1,0 +1,77 @@
+#include "parallel/replica.h"
+
+#include <cmath>
+
+#include "core/fault.h"
+#include "core/rng.h"
+
+namespace tessera::parallel {
+
+using comm::ReduceOp;
+
+namespace {
+
+optim::AdamwConfig adamw_config(const spec::OptimizerConfig& optimizer) {
+  return {optimizer.beta1, optimizer.beta2, optimizer.eps, optimizer.weight_decay};
+}
+
+}  // namespace
+
+Replica::Replica(const spec::RunConfig& config, comm::Communicator& dp, core::MemoryLedger& ledger,
+                 int64_t activation_bytes)
+    : config_(config),
+      dp_(dp),
+      table_(account::parameter_table(config.model)),
+      state_(table_, config.training, /*for_training=*/true, ledger),
+      arena_(ledger, core::Category::activations, activation_bytes),
+      factory_(model::make_dense_factory()),
+      transformer_(config.model, state_.parameters(), *factory_, hooks_,
+                   {dtype_of(config.training.precision), config.activation_checkpoint.mode}),
+      ranges_(state_.ranges()),
+      optimizer_(optim::make_adamw(ranges_, adamw_config(config.optimizer))) {
+  state_.initialise(config.training.seed);
+}
+
+void Replica::zero_gradients() {
+  if (TESSERA_FAULT("parallel_stale_gradient") && dp_.rank() == dp_.size() - 1 && dp_.size() > 1) return;
+  state_.zero_gradients();
+}
+
+model::LossResult Replica::accumulate(const model::MicroBatch& batch, float grad_scale,
+                                      int64_t step) {
+  model::Pass pass{arena_, batch};
+  pass.grad_scale = grad_scale;
+  pass.dropout_key = core::stream_key(config_.training.seed, core::Stream::dropout);
+  pass.step = step;
+  const model::LossResult result = transformer_.forward(pass);
+  transformer_.backward(pass);
+  return result;
+}
+
+model::LossResult Replica::evaluate(const model::MicroBatch& batch) {
+  model::Pass pass{arena_, batch};
+  pass.training = false;
+  return transformer_.forward(pass);
+}
+
+void Replica::reduce_gradients() {
+  const auto op =
+      TESSERA_FAULT("parallel_average_of_sums") ? ReduceOp::average : ReduceOp::sum;
+  for (int unit = 0; unit < state_.num_units(); ++unit) {
+    if (TESSERA_FAULT("parallel_skip_reduction") && unit == 1) continue;
+    dp_.all_reduce(state_.gradients(unit), op);
+  }
+}
+
+double Replica::gradient_norm() const {
+  double squares = optim::sum_of_squares(ranges_);
+  if (TESSERA_FAULT("parallel_doubled_norm")) squares *= dp_.size();
+  return std::sqrt(squares);
+}
+
+void Replica::update(int64_t step, double lr, double norm) {
+  if (TESSERA_FAULT("parallel_lr_by_rank")) lr *= 1.0 + 0.01 * dp_.rank();
+  optimizer_->step(step, lr, optim::clip_coefficient(norm, config_.training.max_norm));
+}
+
+}  // namespace tessera::parallel

@@ -1,0 +1,116 @@
+#include "train/train_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/fault.h"
+#include "kernels/adamw.h"
+#include "optim/lr_schedule.h"
+#include "train/clock.h"
+
+namespace tessera::train {
+
+using comm::ReduceOp;
+using core::ConstView;
+using core::View;
+
+model::MicroBatch as_micro_batch(const data::Batch& batch) {
+  const core::Shape tokens{batch.batch, batch.seq_len};
+  return {ConstView{batch.inputs.data(), core::DType::i32, tokens},
+          ConstView{batch.labels.data(), core::DType::i32, tokens},
+          ConstView{batch.doc_start.data(), core::DType::i32, tokens},
+          ConstView{batch.samples.data(), core::DType::i64, {batch.batch}}};
+}
+
+namespace {
+
+/// The one denominator: tokens of the global batch that count, over all ranks.
+int64_t global_valid_tokens(comm::Communicator& dp, const std::vector<data::Batch>& batches) {
+  int64_t valid = 0;
+  for (const data::Batch& batch : batches) valid += batch.valid_tokens();
+  if (TESSERA_FAULT("train_local_denominator")) return valid * dp.size();
+  dp.all_reduce(View{&valid, core::DType::i64, {1}}, ReduceOp::sum);
+  return valid;
+}
+
+/// The sum of the ranks' loss sums, in rank order. Gathering rather than reducing costs as little,
+/// and tells whose loss is not a number.
+double global_loss_sum(comm::Communicator& dp, double local, int64_t step) {
+  std::vector<double> losses(static_cast<size_t>(dp.size()));
+  dp.all_gather(View{losses.data(), core::DType::f64, {dp.size()}},
+                ConstView{&local, core::DType::f64, {1}});
+  double sum = 0;
+  for (size_t rank = 0; rank < losses.size(); ++rank) {
+    if (!std::isfinite(losses[rank])) {
+      throw core::RunError(fmt::format(
+          "the loss of rank {} at step {} is {}: training stopped before the weights took it up. "
+          "Lower optimizer.lr, add lr_scheduler.warmup_steps, or resume from the last checkpoint",
+          rank, step, losses[rank]));
+    }
+    sum += losses[rank];
+  }
+  return sum;
+}
+
+/// The first parameter whose gradient has a NaN or infinity, for the message.
+std::string first_non_finite(parallel::Replica& replica) {
+  for (const account::Parameter& parameter : replica.table().parameters) {
+    const ConstView grad = replica.state().gradients(parameter.unit);
+    if (!kernels::all_finite(grad.slice(parameter.offset, {parameter.elements()}))) {
+      return parameter.name;
+    }
+  }
+  return "no single tensor (the sum of squares overflowed)";
+}
+
+}  // namespace
+
+TrainStep::TrainStep(const spec::RunConfig& config, parallel::Replica& replica,
+                     comm::Communicator& dp)
+    : config_(config), replica_(replica), dp_(dp) {}
+
+StepResult TrainStep::compute_gradients(const BatchLoader& loader, int64_t step) {
+  dp_.set_step(step);
+  StepResult result;
+  result.step = step;
+  result.lr = optim::learning_rate(config_.optimizer, config_.lr_scheduler, step,
+                                   config_.training.steps);
+
+  const std::vector<data::Batch> batches = loader.micro_batches(step);
+  Stopwatch communication;
+  result.valid_tokens = global_valid_tokens(dp_, batches);
+  result.exposed_communication_s += communication.seconds();
+  // A global batch may have no token that counts; its gradient is zero then, not 0/0.
+  const double denominator = static_cast<double>(std::max<int64_t>(result.valid_tokens, 1));
+
+  replica_.zero_gradients();
+  double loss_sum = 0;
+  for (const data::Batch& batch : batches) {
+    loss_sum +=
+        replica_.accumulate(as_micro_batch(batch), static_cast<float>(1 / denominator), step)
+            .loss_sum;
+  }
+
+  communication.restart();
+  result.loss = global_loss_sum(dp_, loss_sum, step) / denominator;
+  replica_.reduce_gradients();
+  result.exposed_communication_s += communication.seconds();
+
+  result.grad_norm = replica_.gradient_norm();
+  if (!std::isfinite(result.grad_norm)) {
+    throw core::RunError(fmt::format(
+        "the gradient norm at step {} is {} (seen by rank {}; first in {}): training stopped "
+        "before the weights took it up. Lower optimizer.lr or resume from the last checkpoint",
+        step, result.grad_norm, dp_.rank(), first_non_finite(replica_)));
+  }
+  return result;
+}
+
+void TrainStep::update(const StepResult& result) {
+  replica_.update(result.step, result.lr, result.grad_norm);
+}
+
+}  // namespace tessera::train

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "comm/communicator.h"
+#include "parallel/replica.h"
+#include "spec/run_config.h"
+#include "train/batch_loader.h"
+
+namespace tessera::train {
+
+/// What one optimizer step came to; the same on every rank.
+struct StepResult {
+  int64_t step = 0;
+  double loss = 0;          ///< mean over the valid tokens of the global batch
+  double grad_norm = 0;     ///< before clipping
+  double lr = 0;
+  int64_t valid_tokens = 0; ///< tokens of the global batch that counted
+  double exposed_communication_s = 0;  ///< this rank's time inside collectives
+};
+
+/// The training step of one rank, in the order that every article on the subject gives it:
+/// agree on the denominator, forward and backward of each micro-batch, reduce, clip, update.
+class TrainStep {
+ public:
+  /// All references must outlive this; `config` is resolved.
+  TrainStep(const spec::RunConfig& config, parallel::Replica& replica, comm::Communicator& dp);
+
+  /// Forward, backward and reduction: afterwards every rank holds the global gradient.
+  /// Throws RunError naming rank and step when a loss or the gradient is not finite.
+  StepResult compute_gradients(const BatchLoader& loader, int64_t step);
+  /// Clips, and moves the weights.
+  void update(const StepResult& result);
+
+ private:
+  const spec::RunConfig& config_;
+  parallel::Replica& replica_;
+  comm::Communicator& dp_;
+};
+
+/// The tokens of a batch as the model takes them; borrows from `batch`.
+model::MicroBatch as_micro_batch(const data::Batch& batch);
+
+}  // namespace tessera::train
