@@ -23,6 +23,7 @@ if(NOT TARGET DNNL::dnnl)
 endif()
 
 add_library(tessera_flags INTERFACE)
+target_compile_definitions(tessera_flags INTERFACE TESSERA_VERSION="${PROJECT_VERSION}")
 target_include_directories(tessera_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(tessera_flags INTERFACE -Wall -Wextra -Wshadow -fno-math-errno -ffp-contract=off
   $<$<BOOL:${TESSERA_WERROR}>:-Werror>)

@@ -24,7 +24,8 @@ ModelState::ModelState(const account::ParameterTable& table, const spec::Trainin
     unit.weights = Tensor(ledger, Category::weights, dtype, flat_shape);
     if (for_training) {
       unit.gradients = Tensor(ledger, Category::gradients, gradient_dtype, flat_shape);
-      if (separate_master_) unit.master = Tensor(ledger, Category::optimizer, DType::f32, flat_shape);
+      if (separate_master_)
+        unit.master = Tensor(ledger, Category::optimizer, DType::f32, flat_shape);
       unit.m = Tensor(ledger, Category::optimizer, DType::f32, flat_shape);
       unit.v = Tensor(ledger, Category::optimizer, DType::f32, flat_shape);
     }
@@ -61,10 +62,13 @@ void ModelState::zero_gradients() {
 
 bool ModelState::has(StateKind kind) const {
   switch (kind) {
-    case StateKind::weights: return true;
-    case StateKind::master: return separate_master_;
+    case StateKind::weights:
+      return true;
+    case StateKind::master:
+      return separate_master_;
     case StateKind::m:
-    case StateKind::v: return for_training_;
+    case StateKind::v:
+      return for_training_;
   }
   return false;
 }
@@ -72,10 +76,14 @@ bool ModelState::has(StateKind kind) const {
 View ModelState::flat(StateKind kind, int unit) const {
   const UnitState& state = units_[static_cast<size_t>(unit)];
   switch (kind) {
-    case StateKind::weights: return state.weights.view();
-    case StateKind::master: return separate_master_ ? state.master.view() : state.weights.view();
-    case StateKind::m: return state.m.view();
-    case StateKind::v: return state.v.view();
+    case StateKind::weights:
+      return state.weights.view();
+    case StateKind::master:
+      return separate_master_ ? state.master.view() : state.weights.view();
+    case StateKind::m:
+      return state.m.view();
+    case StateKind::v:
+      return state.v.view();
   }
   return {};
 }

@@ -33,7 +33,8 @@ Replica::Replica(const spec::RunConfig& config, comm::Communicator& dp, core::Me
 }
 
 void Replica::zero_gradients() {
-  if (TESSERA_FAULT("parallel_stale_gradient") && dp_.rank() == dp_.size() - 1 && dp_.size() > 1) return;
+  if (TESSERA_FAULT("parallel_stale_gradient") && dp_.rank() == dp_.size() - 1 && dp_.size() > 1)
+    return;
   state_.zero_gradients();
 }
 
@@ -55,8 +56,7 @@ model::LossResult Replica::evaluate(const model::MicroBatch& batch) {
 }
 
 void Replica::reduce_gradients() {
-  const auto op =
-      TESSERA_FAULT("parallel_average_of_sums") ? ReduceOp::average : ReduceOp::sum;
+  const auto op = TESSERA_FAULT("parallel_average_of_sums") ? ReduceOp::average : ReduceOp::sum;
   for (int unit = 0; unit < state_.num_units(); ++unit) {
     if (TESSERA_FAULT("parallel_skip_reduction") && unit == 1) continue;
     dp_.all_reduce(state_.gradients(unit), op);

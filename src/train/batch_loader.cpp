@@ -24,7 +24,8 @@ std::vector<data::Batch> BatchLoader::micro_batches(int64_t step) const {
     const int64_t last = std::min(first + micro_batch_size_, end);
     if (TESSERA_FAULT("train_dropped_tail") && first > begin && last == end) break;
     std::vector<int64_t> windows;
-    for (int64_t sample = first; sample < last; ++sample) windows.push_back(sampler_.window(sample));
+    for (int64_t sample = first; sample < last; ++sample)
+      windows.push_back(sampler_.window(sample));
     data::Batch batch = dataset_.read(windows);
     for (int64_t i = 0; i < last - first; ++i) batch.samples[static_cast<size_t>(i)] = first + i;
     batches.push_back(std::move(batch));

@@ -7,7 +7,7 @@
 namespace tessera::train {
 
 struct EvaluationResult {
-  double loss = 0;           ///< nats per token: mean over the tokens that count
+  double loss = 0;  ///< nats per token: mean over the tokens that count
   int64_t valid_tokens = 0;
 };
 

@@ -50,8 +50,8 @@ RunFolder open_run_folder(const fs::path& root, Existing existing) {
   const RunFolder run{root};
   try {
     if (fs::exists(root) && !fs::is_directory(root)) {
-      throw ConfigError(fmt::format("the run folder {} is a file; choose another --run-dir",
-                                    root.string()));
+      throw ConfigError(
+          fmt::format("the run folder {} is a file; choose another --run-dir", root.string()));
     }
     if (has_anything(root)) {
       if (existing == Existing::refuse) {

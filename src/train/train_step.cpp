@@ -76,8 +76,8 @@ StepResult TrainStep::compute_gradients(const BatchLoader& loader, int64_t step)
   dp_.set_step(step);
   StepResult result;
   result.step = step;
-  result.lr = optim::learning_rate(config_.optimizer, config_.lr_scheduler, step,
-                                   config_.training.steps);
+  result.lr =
+      optim::learning_rate(config_.optimizer, config_.lr_scheduler, step, config_.training.steps);
 
   const std::vector<data::Batch> batches = loader.micro_batches(step);
   Stopwatch communication;

@@ -10,10 +10,10 @@ namespace tessera::train {
 /// What one optimizer step came to; the same on every rank.
 struct StepResult {
   int64_t step = 0;
-  double loss = 0;          ///< mean over the valid tokens of the global batch
-  double grad_norm = 0;     ///< before clipping
+  double loss = 0;       ///< mean over the valid tokens of the global batch
+  double grad_norm = 0;  ///< before clipping
   double lr = 0;
-  int64_t valid_tokens = 0; ///< tokens of the global batch that counted
+  int64_t valid_tokens = 0;            ///< tokens of the global batch that counted
   double exposed_communication_s = 0;  ///< this rank's time inside collectives
 };
 

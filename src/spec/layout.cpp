@@ -1,0 +1,133 @@
+#include "spec/layout.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "spec/nearest.h"
+
+namespace tessera::spec {
+
+namespace {
+
+constexpr std::array<std::string_view, 5> kKeys = {"dp", "accumulate", "micro_batch", "backend",
+                                                   "recompute"};
+constexpr std::array<std::string_view, 7> kLaterKeys = {"tp", "pp", "cp", "ep", "zero", "sp", "v"};
+
+std::string_view trimmed(std::string_view text) {
+  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const size_t end = text.find(separator);
+    parts.push_back(trimmed(text.substr(0, end)));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+bool read_count(std::string_view text, int64_t& value) {
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  return result.ec == std::errc() && result.ptr == text.data() + text.size() && value >= 1;
+}
+
+/// Reads one key=value into `layout`; a violation with an empty `why` means it is fine.
+Violation read_pair(std::string_view key, std::string_view value, Layout& layout) {
+  Violation violation{std::string(key), std::string(value), "", "", "--layouts"};
+  const auto count = [&](int64_t& field) {
+    if (!read_count(value, field))
+      violation.why = "is not a count", violation.suggest = "1, 2, 3, …";
+  };
+  if (key == "dp") {
+    count(layout.dp);
+  } else if (key == "accumulate") {
+    count(layout.accumulate);
+  } else if (key == "micro_batch") {
+    count(layout.micro_batch);
+  } else if (key == "backend") {
+    if (value == "thread")
+      layout.backend = Backend::thread;
+    else if (value == "shm")
+      layout.backend = Backend::shm;
+    else if (value != "auto")
+      violation.why = "no such backend", violation.suggest = "auto, thread, shm";
+  } else if (key == "recompute") {
+    layout.has_recompute = true;
+    layout.recompute = value == "full" ? Recompute::full : Recompute::none;
+    if (value != "full" && value != "none")
+      violation.why = "no such mode", violation.suggest = "none, full";
+  } else if (std::find(kLaterKeys.begin(), kLaterKeys.end(), key) != kLaterKeys.end()) {
+    if (value != "1" && !(value == "0" && (key == "zero" || key == "sp"))) {
+      violation.why = "is not in this version yet";
+      violation.suggest = key == "zero" || key == "sp" ? "0" : "1";
+    }
+  } else {
+    violation.why = "is not a key of the layout grammar";
+    violation.suggest = std::string(nearest_name(key, {kKeys.begin(), kKeys.end()}));
+  }
+  return violation;
+}
+
+Layout read_layout(std::string_view text, std::vector<Violation>& violations) {
+  Layout layout;
+  for (std::string_view pair : split(text, ',')) {
+    const size_t equals = pair.find('=');
+    if (equals == std::string_view::npos) {
+      violations.push_back({"layout", std::string(pair), "is not key=value", "dp=2", "--layouts"});
+      continue;
+    }
+    Violation violation =
+        read_pair(trimmed(pair.substr(0, equals)), trimmed(pair.substr(equals + 1)), layout);
+    if (!violation.why.empty()) violations.push_back(std::move(violation));
+  }
+  if (layout.accumulate > 0 && layout.micro_batch > 0) {
+    violations.push_back({"accumulate, micro_batch", std::string(text),
+                          "each gives the other, so a layout says one of them", "", "--layouts"});
+  }
+  return layout;
+}
+
+}  // namespace
+
+LayoutList parse_layouts(std::string_view text) {
+  LayoutList list;
+  for (std::string_view part : split(text, ';')) {
+    if (!part.empty()) list.layouts.push_back(read_layout(part, list.violations));
+  }
+  if (list.layouts.empty()) {
+    list.violations.push_back({"layouts", std::string(text), "names no layout",
+                               "\"dp=2; dp=4,accumulate=2\"", "--layouts"});
+  }
+  return list;
+}
+
+std::string to_string(const Layout& layout) {
+  std::string text = "dp=" + std::to_string(layout.dp);
+  if (layout.accumulate > 0) text += ",accumulate=" + std::to_string(layout.accumulate);
+  if (layout.micro_batch > 0) text += ",micro_batch=" + std::to_string(layout.micro_batch);
+  if (layout.has_recompute) {
+    text += layout.recompute == Recompute::full ? ",recompute=full" : ",recompute=none";
+  }
+  if (layout.backend == Backend::thread) text += ",backend=thread";
+  if (layout.backend == Backend::shm) text += ",backend=shm";
+  return text;
+}
+
+RunConfig with_layout(RunConfig config, const Layout& layout) {
+  const auto ceil_divide = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+  const int64_t share = ceil_divide(config.training.global_batch_size, layout.dp);
+  config.parallelism.data_parallel_degree = layout.dp;
+  config.training.micro_batch_size = layout.micro_batch > 0  ? std::min(layout.micro_batch, share)
+                                     : layout.accumulate > 0 ? ceil_divide(share, layout.accumulate)
+                                                             : share;
+  if (layout.has_recompute) config.activation_checkpoint.mode = layout.recompute;
+  config.comm.backend = layout.backend;
+  return config;
+}
+
+}  // namespace tessera::spec
