@@ -12,7 +12,7 @@ namespace tessera::model {
 using core::ConstView;
 using core::View;
 
-/// The tokens of one micro-batch, borrowed.
+/// The tokens of one micro-batch, borrowed. At least one sequence.
 struct MicroBatch {
   ConstView inputs;     ///< [B, T] int32, each below V
   ConstView labels;     ///< [B, T] int32, −1 where the token does not count
@@ -24,12 +24,15 @@ struct MicroBatch {
 
 /// One way of a micro-batch through the model: what forward and backward both need to know.
 struct Pass {
-  core::Arena& arena;      ///< where activations live
+  core::Arena& arena;  ///< where activations live
   MicroBatch batch;
-  bool training = true;    ///< false: no dropout, nothing saved, no gradients
-  float grad_scale = 1;    ///< of every token's loss in the gradient: 1 / valid tokens of the step
+  bool training = true;  ///< false: no dropout, nothing saved, no gradients
+  float grad_scale = 1;  ///< of every token's loss in the gradient: 1 / valid tokens of the step
   uint64_t dropout_key = 0;
   int64_t step = 0;
+  /// The first micro-batch of a step may write gradients instead of adding to them, which saves
+  /// zeroing them beforehand and reading the zeros back. Every gradient is then written.
+  bool overwrite_gradients = false;
 };
 
 }  // namespace tessera::model

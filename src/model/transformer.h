@@ -15,15 +15,16 @@ struct TransformerOptions {
   spec::Recompute recompute = spec::Recompute::none;
 };
 
-/// What one micro-batch's loss came to.
-struct LossResult {
-  double loss_sum = 0;        ///< over tokens that count, not yet divided
-  int64_t valid_tokens = 0;
-};
-
 /// A whole model on one rank: embedding, blocks, final norm and head, built from the factory's
 /// layers. Sees no communication: sharding acts through the hooks, tensor parallelism through the
 /// factory. One micro-batch is in flight at a time: forward, then backward.
+///
+/// Order of the hooks. Forward: before_forward and after_forward of each unit in turn. In training
+/// the head's backward begins inside forward (see LossHead), so there before_forward of the head is
+/// followed by its before_backward, not by its after_forward; an embedding tied to the head goes
+/// with it (before_forward a second time, then before_backward). Backward: gradient_ready of the
+/// head; before_backward and gradient_ready of each block from the last; of the embedding. With
+/// recompute a block's before_forward and after_forward come again just before its before_backward.
 class Transformer {
  public:
   /// All references must outlive this. `config` is resolved.

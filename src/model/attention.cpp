@@ -1,0 +1,80 @@
+#include "model/attention.h"
+
+#include <cmath>
+
+#include "kernels/device.h"
+#include "model/dropout_site.h"
+
+namespace tessera::model {
+
+namespace {
+
+View allocate_scratch(Pass& pass, const kernels::AttentionShape& shape, core::DType dtype) {
+  const int64_t bytes = kernels::attention_scratch_bytes(shape, dtype, kernels::num_threads());
+  return pass.arena.allocate(core::DType::u8, {bytes});
+}
+
+}  // namespace
+
+Attention::Attention(const spec::ModelConfig& config, const Parameters& parameters,
+                     const LayerFactory& factory, int unit, int64_t layer)
+    : qkv_(factory.linear(
+          parameters, {unit, account::Role::q_weight, account::Role::q_bias, 3, Split::outputs})),
+      o_(factory.linear(parameters,
+                        {unit, account::Role::o_weight, account::Role::o_bias, 1, Split::inputs})),
+      head_dim_(config.head_dim),
+      layer_(layer),
+      dropout_(config.dropout) {
+  num_heads_ = o_->in_width() / head_dim_;
+  num_kv_heads_ = (qkv_->out_width() / head_dim_ - num_heads_) / 2;
+}
+
+kernels::AttentionShape Attention::shape(const Pass& pass) const {
+  const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim_)));
+  return {pass.batch.batch(), pass.batch.seq_len(), num_heads_, num_kv_heads_, head_dim_, scale};
+}
+
+kernels::DropoutKey Attention::dropout(const Pass& pass) const {
+  return dropout_at(pass, dropout_, layer_, DropoutSite::attention);
+}
+
+void Attention::forward(Pass& pass, View y, ConstView x, AttentionSaved& saved) {
+  const kernels::AttentionShape sizes = shape(pass);
+  const int64_t rows = x.shape.rows();
+  saved.qkv = pass.arena.allocate(x.dtype, {rows, qkv_->out_width()});
+  saved.context = pass.arena.allocate(x.dtype, {rows, o_->in_width()});
+  saved.lse =
+      pass.arena.allocate(statistics_dtype(x.dtype), {sizes.batch, sizes.num_heads, sizes.seq_len});
+  qkv_->forward(pass, saved.qkv, x);
+  {
+    const core::Arena::Scope scope(pass.arena);
+    const View scratch = allocate_scratch(pass, sizes, x.dtype);
+    kernels::attention_forward(saved.context, saved.lse, saved.qkv, pass.batch.doc_start,
+                               pass.batch.samples, dropout(pass), scratch, sizes);
+  }
+  o_->forward(pass, y, saved.context);
+}
+
+void Attention::backward_input(Pass& pass, View dx, ConstView dy, const AttentionSaved& saved,
+                               AttentionGradients& gradients) {
+  const kernels::AttentionShape sizes = shape(pass);
+  gradients.dqkv = pass.arena.allocate(dy.dtype, saved.qkv.shape);
+  {
+    const core::Arena::Scope scope(pass.arena);
+    const View dcontext = pass.arena.allocate(dy.dtype, saved.context.shape);
+    const View scratch = allocate_scratch(pass, sizes, dy.dtype);
+    o_->backward_input(pass, dcontext, dy);
+    kernels::attention_backward(gradients.dqkv, dcontext, saved.qkv, saved.context, saved.lse,
+                                pass.batch.doc_start, pass.batch.samples, dropout(pass), scratch,
+                                sizes);
+  }
+  qkv_->backward_input(pass, dx, gradients.dqkv);
+}
+
+void Attention::backward_weight(Pass& pass, ConstView dy, ConstView x, const AttentionSaved& saved,
+                                const AttentionGradients& gradients) {
+  o_->backward_weight(pass, dy, saved.context);
+  qkv_->backward_weight(pass, gradients.dqkv, x);
+}
+
+}  // namespace tessera::model

@@ -1,0 +1,28 @@
+#include "model/embedding.h"
+
+#include "core/fault.h"
+#include "kernels/elementwise.h"
+#include "kernels/embedding.h"
+
+namespace tessera::model {
+
+void DenseEmbedding::forward(Pass& /*pass*/, View y, ConstView ids) {
+  kernels::embedding_forward(y, ids, tokens().value, positions().value);
+}
+
+void DenseEmbedding::backward_weight(Pass& pass, ConstView dy, ConstView ids) {
+  const View dtokens = tokens().grad;
+  const View dpositions = positions().grad;
+  if (pass.overwrite_gradients) {
+    if (!spec_.tied) kernels::zero(dtokens);
+    if (dpositions) kernels::zero(dpositions);
+  }
+  if (TESSERA_FAULT("model_dropped_last_row")) {
+    const int64_t batch = ids.shape[0] - 1;
+    dy = dy.slice(0, {batch, dy.shape[1], dy.shape[2]});
+    ids = ids.slice(0, {batch, ids.shape[1]});
+  }
+  kernels::embedding_backward(dtokens, dpositions, dy, ids);
+}
+
+}  // namespace tessera::model

@@ -1,0 +1,46 @@
+#include "model/linear.h"
+
+#include "core/fault.h"
+#include "kernels/elementwise.h"
+#include "kernels/matmul.h"
+
+namespace tessera::model {
+
+DenseLinear::DenseLinear(const Parameters& parameters, const LinearSpec& spec)
+    : parameters_(parameters), spec_(spec) {
+  const account::Parameter* first = parameters.table().find(spec.unit, spec.weight);
+  CHECK(first != nullptr, "a product without a weight");
+  in_width_ = first->shape[1];
+  for (int i = 0; i < spec.fused; ++i) {
+    const auto role = static_cast<account::Role>(static_cast<int>(spec.weight) + i);
+    const account::Parameter* part = parameters.table().find(spec.unit, role);
+    CHECK(part != nullptr && part->shape[1] == in_width_, "fused products of unequal inputs");
+    out_width_ += part->shape[0];
+  }
+}
+
+void DenseLinear::forward(Pass& /*pass*/, View y, ConstView x) {
+  kernels::MatmulOptions options;
+  options.transpose_b = true;
+  options.bias = bias().value;
+  kernels::matmul(y, x, weight().value, options);
+}
+
+void DenseLinear::backward_input(Pass& /*pass*/, View dx, ConstView dy) {
+  kernels::matmul(dx, dy, weight().value);
+}
+
+void DenseLinear::backward_weight(Pass& pass, ConstView dy, ConstView x) {
+  kernels::MatmulOptions options;
+  options.transpose_a = true;
+  options.accumulate = !pass.overwrite_gradients;
+  kernels::matmul(weight().grad, dy, x, options);
+  const View dbias = bias().grad;
+  if (!dbias) return;
+  if (pass.overwrite_gradients || TESSERA_FAULT("model_accumulate_overwrites")) {
+    kernels::zero(dbias);
+  }
+  kernels::bias_backward(dbias, dy);
+}
+
+}  // namespace tessera::model

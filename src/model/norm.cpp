@@ -1,0 +1,31 @@
+#include "model/norm.h"
+
+#include "kernels/elementwise.h"
+#include "kernels/layernorm.h"
+
+namespace tessera::model {
+
+void LayerNorm::forward(Pass& pass, View y, ConstView x, NormSaved& saved) {
+  const core::DType dtype = statistics_dtype(x.dtype);
+  saved.mean = pass.arena.allocate(dtype, {x.shape.rows()});
+  saved.rstd = pass.arena.allocate(dtype, {x.shape.rows()});
+  kernels::layernorm_forward(y, saved.mean, saved.rstd, x, weight().value, bias().value,
+                             static_cast<float>(spec_.eps));
+}
+
+void LayerNorm::backward_input(Pass& /*pass*/, View dx, ConstView dresidual, ConstView dy,
+                               ConstView x, const NormSaved& saved) {
+  kernels::layernorm_backward_input(dx, dresidual, dy, x, weight().value, saved.mean, saved.rstd);
+}
+
+void LayerNorm::backward_weight(Pass& pass, ConstView dy, ConstView x, const NormSaved& saved) {
+  const View dweight = weight().grad;
+  const View dbias = bias().grad;
+  if (pass.overwrite_gradients) {
+    kernels::zero(dweight);
+    kernels::zero(dbias);
+  }
+  kernels::layernorm_backward_weight(dweight, dbias, dy, x, saved.mean, saved.rstd);
+}
+
+}  // namespace tessera::model

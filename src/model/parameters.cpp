@@ -1,0 +1,79 @@
+#include "model/parameters.h"
+
+#include <algorithm>
+
+#include "core/rng.h"
+#include "kernels/elementwise.h"
+#include "kernels/random.h"
+
+namespace tessera::model {
+
+namespace {
+
+/// `shape` at `offset` of a flat buffer; empty where the buffer is.
+View part_of(View flat, int64_t offset, core::Shape shape) {
+  return flat ? flat.slice(offset, shape) : View{};
+}
+
+}  // namespace
+
+Parameters::Parameters(const account::ParameterTable& table)
+    : table_(table), weights_(table.units.size()), gradients_(table.units.size()) {}
+
+void Parameters::bind(int unit, View weights, View gradients) {
+  const auto index = static_cast<size_t>(unit);
+  const int64_t elements = table_.units[index].elements;
+  CHECK(!weights || weights.elements() >= elements, "a weight buffer smaller than its unit");
+  CHECK(!gradients || gradients.elements() >= elements, "a gradient buffer smaller than its unit");
+  weights_[index] = weights;
+  gradients_[index] = gradients;
+}
+
+BoundParameter Parameters::get(int unit, account::Role role) const {
+  const account::Parameter* parameter = table_.find(unit, role);
+  return parameter == nullptr ? BoundParameter{} : get(*parameter);
+}
+
+BoundParameter Parameters::get(const account::Parameter& parameter) const {
+  return {part_of(weights(parameter.unit), parameter.offset, parameter.shape),
+          part_of(gradients(parameter.unit), parameter.offset, parameter.shape)};
+}
+
+BoundParameter Parameters::get_fused(int unit, account::Role first, int count) const {
+  const account::Parameter* head = table_.find(unit, first);
+  if (head == nullptr) return {};
+  int64_t rows = head->shape[0];
+  for (int i = 1; i < count; ++i) {
+    const auto role = static_cast<account::Role>(static_cast<int>(first) + i);
+    const account::Parameter* next = table_.find(unit, role);
+    CHECK(next != nullptr &&
+              next->offset == head->offset + rows * (head->elements() / head->shape[0]),
+          "fused parameters are not neighbours");
+    rows += next->shape[0];
+  }
+  const core::Shape shape =
+      head->shape.dims() == 2 ? core::Shape{rows, head->shape[1]} : core::Shape{rows};
+  return {part_of(weights(unit), head->offset, shape),
+          part_of(gradients(unit), head->offset, shape)};
+}
+
+void initialise(View out, const account::ParameterTable& table, int parameter, int64_t first,
+                uint64_t seed) {
+  const account::Parameter& entry = table.parameters[static_cast<size_t>(parameter)];
+  CHECK(first >= 0 && first + out.elements() <= entry.elements(), "beyond the parameter's end");
+  switch (entry.init) {
+    case account::Init::zeros:
+      kernels::zero(out);
+      return;
+    case account::Init::ones:
+      std::fill_n(out.as<float>(), out.elements(), 1.0f);
+      return;
+    case account::Init::normal:
+      kernels::fill_normal(out, core::stream_key(seed, core::Stream::init),
+                           static_cast<uint64_t>(parameter), first,
+                           static_cast<float>(entry.init_std));
+      return;
+  }
+}
+
+}  // namespace tessera::model
