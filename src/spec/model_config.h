@@ -13,14 +13,14 @@ enum class Architecture : uint8_t { gpt2 };
 /// gpt2: learned positions, LayerNorm, GELU (tanh), biases everywhere, a tied head.
 struct ModelConfig {
   Architecture architecture = Architecture::gpt2;
-  int64_t hidden_size = 256;              ///< C
-  int64_t intermediate_size = 0;          ///< width of the MLP; 0: 4 · hidden_size
-  int64_t num_hidden_layers = 4;          ///< L
-  int64_t num_attention_heads = 4;        ///< H
-  int64_t num_key_value_heads = 0;        ///< G; 0: as many as heads
-  int64_t head_dim = 0;                   ///< D; 0: hidden_size / heads
-  int64_t vocab_size = 0;                 ///< V; 0: the tokenizer's
-  int64_t max_position_embeddings = 1024; ///< P
+  int64_t hidden_size = 256;               ///< C
+  int64_t intermediate_size = 0;           ///< width of the MLP; 0: 4 · hidden_size
+  int64_t num_hidden_layers = 4;           ///< L
+  int64_t num_attention_heads = 4;         ///< H
+  int64_t num_key_value_heads = 0;         ///< G; 0: as many as heads
+  int64_t head_dim = 0;                    ///< D; 0: hidden_size / heads
+  int64_t vocab_size = 0;                  ///< V; 0: the tokenizer's
+  int64_t max_position_embeddings = 1024;  ///< P
   bool tie_word_embeddings = true;
   double norm_eps = 1e-5;
   double dropout = 0;

@@ -19,22 +19,23 @@ enum class Recompute : uint8_t { none, full };
 enum class Backend : uint8_t { automatic, thread, shm };
 
 struct DataConfig {
-  std::vector<std::string> path;     ///< text, JSONL or token files
-  std::string tokenizer = "bytes";   ///< "bytes", or a tokenizer's file or folder
-  int64_t seq_len = 256;             ///< T
-  bool document_mask = true;         ///< attention stays inside a document
-  double validation_fraction = 0.05; ///< of the tokens, taken from the end
+  std::vector<std::string> path;      ///< text, JSONL or token files
+  std::string tokenizer = "bytes";    ///< "bytes", or a tokenizer's file or folder
+  int64_t seq_len = 256;              ///< T
+  bool document_mask = true;          ///< attention stays inside a document
+  double validation_fraction = 0.05;  ///< of the tokens, taken from the end
 };
 
 struct TrainingConfig {
   int64_t steps = 100;
   int64_t global_batch_size = -1;  ///< sequences; -1: micro_batch_size × data-parallel ranks
-  int64_t micro_batch_size = -1;   ///< sequences a rank holds at once; -1: all of its share
+  int64_t micro_batch_size = -1;   ///< sequences a rank holds at once; -1: all of its share, and
+                                   ///< 8 when global_batch_size is -1 too
   uint64_t seed = 1234;
-  double max_norm = 1.0;           ///< gradient clipping; 0: none
+  double max_norm = 1.0;  ///< gradient clipping; 0: none
   Precision precision = Precision::bf16;
   GradientDtype gradient_dtype = GradientDtype::fp32;
-  std::string load;                ///< a checkpoint to take the weights from
+  std::string load;  ///< a checkpoint to take the weights from
 };
 
 struct OptimizerConfig {
@@ -103,6 +104,8 @@ struct BatchShare {
 BatchShare batch_share(int64_t global_batch_size, int64_t num_ranks, int64_t rank);
 /// Micro-batches that the largest share needs: how often every rank goes round the loop.
 int64_t num_micro_batches(int64_t global_batch_size, int64_t num_ranks, int64_t micro_batch_size);
+/// The micro-batch size with which the largest share takes at most `accumulation` micro-batches.
+int64_t micro_batch_size_for(int64_t global_batch_size, int64_t num_ranks, int64_t accumulation);
 
 /// A mistake of the user's, as a value.
 struct Violation {
@@ -114,8 +117,9 @@ struct Violation {
 };
 
 /// Fills what is derived, for a world of `world_size` ranks: batch sizes (any two of global, micro
-/// and accumulation give the third), degrees of −1, model sizes of 0. vocab_size must be known.
-/// Call validate first; where that found nothing, this cannot fail.
+/// and accumulation give the third), degrees of −1, model sizes of 0. A micro-batch larger than the
+/// largest share becomes that share. vocab_size stays as it is. Call validate first; where that
+/// found nothing, this cannot fail.
 RunConfig resolved(RunConfig config, int64_t world_size);
 
 /// Every violation at once; empty when the run can start. `world_size` 0: not known yet.

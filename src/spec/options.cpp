@@ -1,0 +1,327 @@
+#include "spec/options.h"
+
+#include <array>
+#include <type_traits>
+
+namespace tessera::spec {
+namespace {
+
+// The words of each enumeration, in its order.
+template <class Enum>
+constexpr std::array<std::string_view, 0> kWords{};
+template <>
+constexpr std::array<std::string_view, 1> kWords<Architecture>{"gpt2"};
+template <>
+constexpr std::array<std::string_view, 2> kWords<Precision>{"fp32", "bf16"};
+template <>
+constexpr std::array<std::string_view, 2> kWords<GradientDtype>{"fp32", "bf16"};
+template <>
+constexpr std::array<std::string_view, 4> kWords<Decay>{"cosine", "linear", "wsd", "constant"};
+template <>
+constexpr std::array<std::string_view, 2> kWords<Recompute>{"none", "full"};
+template <>
+constexpr std::array<std::string_view, 3> kWords<Backend>{"auto", "thread", "shm"};
+
+template <class Enum>
+std::string_view word_of(Enum value) {
+  return kWords<Enum>[static_cast<size_t>(value)];
+}
+
+template <class T>
+constexpr Kind kind_of() {
+  if constexpr (std::is_enum_v<T>) return Kind::choice;
+  if constexpr (std::is_same_v<T, bool>) return Kind::boolean;
+  if constexpr (std::is_integral_v<T>) return Kind::integer;
+  if constexpr (std::is_floating_point_v<T>) return Kind::real;
+  if constexpr (std::is_same_v<T, std::string>) return Kind::text;
+  return Kind::text_list;
+}
+
+template <class T>
+Value to_value(const T& field) {
+  if constexpr (std::is_enum_v<T>) {
+    return std::string(word_of(field));
+  } else if constexpr (std::is_same_v<T, uint64_t>) {
+    return static_cast<int64_t>(field);
+  } else {
+    return field;
+  }
+}
+
+template <class T>
+void from_value(T& field, const Value& value) {
+  if constexpr (std::is_enum_v<T>) {
+    const auto& word = std::get<std::string>(value);
+    for (size_t i = 0; i < kWords<T>.size(); ++i) {
+      if (kWords<T>[i] == word) field = static_cast<T>(i);
+    }
+  } else if constexpr (std::is_same_v<T, uint64_t>) {
+    field = static_cast<uint64_t>(std::get<int64_t>(value));
+  } else {
+    field = std::get<T>(value);
+  }
+}
+
+template <class T>
+std::vector<std::string_view> choices_of() {
+  if constexpr (std::is_enum_v<T>) {
+    return {kWords<T>.begin(), kWords<T>.end()};
+  } else {
+    return {};
+  }
+}
+
+/// The row of RunConfig::*Section::*Field.
+template <auto Section, auto Field>
+Option row(std::string_view key, std::string_view about, const Limits& limits = {}) {
+  using T = std::remove_cvref_t<decltype(std::declval<RunConfig&>().*Section.*Field)>;
+  Option option;
+  option.key = key;
+  option.kind = kind_of<T>();
+  option.about = about;
+  option.limits = limits;
+  option.choices = choices_of<T>();
+  option.get = [](const RunConfig& config) { return to_value(config.*Section.*Field); };
+  option.set = [](RunConfig& config, const Value& value) {
+    from_value(config.*Section.*Field, value);
+  };
+  return option;
+}
+
+Option preset_row() {
+  Option option;
+  option.key = "model.preset";
+  option.kind = Kind::text;
+  option.about = "a model by name; keys of [model] that are given change it";
+  option.get = [](const RunConfig& config) -> Value { return config.model_preset; };
+  option.set = [](RunConfig& config, const Value& value) {
+    config.model_preset = std::get<std::string>(value);
+  };
+  return option;
+}
+
+// Upper limits keep every product of sizes within 64 bits.
+constexpr double kManyTokens = 1 << 24;
+constexpr double kWide = 1 << 20;
+constexpr double kManySteps = 1e12;
+constexpr double kManySamples = 1 << 30;
+
+Limits at_least(double min, double max = std::numeric_limits<double>::infinity()) {
+  Limits limits;
+  limits.min = min;
+  limits.max = max;
+  return limits;
+}
+Limits at_least_or(double min, double max, int64_t also) {
+  Limits limits = at_least(min, max);
+  limits.also = also;
+  return limits;
+}
+Limits above(double min) {
+  Limits limits = at_least(min);
+  limits.open_min = true;
+  return limits;
+}
+Limits from_0_to_below_1() {
+  Limits limits = at_least(0, 1);
+  limits.open_max = true;
+  return limits;
+}
+
+void add_model(std::vector<Option>& rows) {
+  constexpr auto S = &RunConfig::model;
+  using M = ModelConfig;
+  rows.push_back(preset_row());
+  rows.push_back(row<S, &M::architecture>("model.architecture", "the family"));
+  rows.push_back(row<S, &M::hidden_size>("model.hidden_size", "width of the residual stream",
+                                         at_least(1, kWide)));
+  rows.push_back(row<S, &M::intermediate_size>("model.intermediate_size",
+                                               "width of the MLP; 0: 4 times hidden_size",
+                                               at_least_or(1, 16 * kWide, 0)));
+  rows.push_back(
+      row<S, &M::num_hidden_layers>("model.num_hidden_layers", "blocks", at_least(1, 10'000)));
+  rows.push_back(row<S, &M::num_attention_heads>("model.num_attention_heads", "query heads",
+                                                 at_least(1, kWide)));
+  rows.push_back(row<S, &M::num_key_value_heads>("model.num_key_value_heads",
+                                                 "key and value heads; 0: as many as query heads",
+                                                 at_least_or(1, kWide, 0)));
+  rows.push_back(row<S, &M::head_dim>("model.head_dim",
+                                      "width of a head; 0: hidden_size / num_attention_heads",
+                                      at_least_or(1, kWide, 0)));
+  rows.push_back(row<S, &M::vocab_size>("model.vocab_size", "tokens; 0: the tokenizer's",
+                                        at_least_or(1, 2147483647.0, 0)));
+  rows.push_back(row<S, &M::max_position_embeddings>("model.max_position_embeddings",
+                                                     "longest sequence the model has positions for",
+                                                     at_least(1, kManyTokens)));
+  rows.push_back(row<S, &M::tie_word_embeddings>("model.tie_word_embeddings",
+                                                 "the head is the token embedding"));
+  rows.push_back(row<S, &M::norm_eps>("model.norm_eps", "added to a norm's variance", above(0)));
+  rows.push_back(row<S, &M::dropout>(
+      "model.dropout", "share of embeddings, attention probabilities and block outputs dropped",
+      from_0_to_below_1()));
+}
+
+void add_data(std::vector<Option>& rows) {
+  constexpr auto S = &RunConfig::data;
+  using D = DataConfig;
+  rows.push_back(row<S, &D::path>("data.path",
+                                  "text, JSONL or token files; relative to the current directory"));
+  rows.push_back(
+      row<S, &D::tokenizer>("data.tokenizer", "\"bytes\", or a tokenizer's file or folder"));
+  rows.push_back(
+      row<S, &D::seq_len>("data.seq_len", "tokens of a sequence", at_least(1, kManyTokens)));
+  rows.push_back(
+      row<S, &D::document_mask>("data.document_mask", "attention stays inside a document"));
+  rows.push_back(row<S, &D::validation_fraction>("data.validation_fraction",
+                                                 "of the tokens, kept from training for validation",
+                                                 from_0_to_below_1()));
+}
+
+void add_training(std::vector<Option>& rows) {
+  constexpr auto S = &RunConfig::training;
+  using T = TrainingConfig;
+  rows.push_back(row<S, &T::steps>("training.steps", "optimizer steps", at_least(1, kManySteps)));
+  rows.push_back(row<S, &T::global_batch_size>(
+      "training.global_batch_size",
+      "sequences of a step over all ranks; -1: micro_batch_size on every rank",
+      at_least_or(1, kManySamples, -1)));
+  rows.push_back(row<S, &T::micro_batch_size>(
+      "training.micro_batch_size",
+      "sequences a rank holds at once; -1: all of its share (8 when global_batch_size is -1 too)",
+      at_least_or(1, kManySamples, -1)));
+  rows.push_back(row<S, &T::seed>("training.seed", "of initialisation, data order and dropout",
+                                  at_least(0, 9223372036854774784.0)));
+  rows.push_back(row<S, &T::max_norm>(
+      "training.max_norm", "gradients are clipped to this global norm; 0: never", at_least(0)));
+  rows.push_back(row<S, &T::precision>("training.precision", "of weights and activations"));
+  rows.push_back(
+      row<S, &T::gradient_dtype>("training.gradient_dtype", "of gradients while they are summed"));
+  rows.push_back(
+      row<S, &T::load>("training.load", "a checkpoint to take the weights from; empty: none"));
+}
+
+void add_recipe(std::vector<Option>& rows) {
+  constexpr auto S = &RunConfig::optimizer;
+  using O = OptimizerConfig;
+  rows.push_back(row<S, &O::lr>("optimizer.lr", "learning rate after the warm-up", above(0)));
+  rows.push_back(
+      row<S, &O::beta1>("optimizer.beta1", "memory of AdamW's first moment", from_0_to_below_1()));
+  rows.push_back(
+      row<S, &O::beta2>("optimizer.beta2", "memory of AdamW's second moment", from_0_to_below_1()));
+  rows.push_back(row<S, &O::eps>("optimizer.eps", "added to AdamW's denominator", above(0)));
+  rows.push_back(row<S, &O::weight_decay>("optimizer.weight_decay",
+                                          "of matrices and embeddings; not of biases and norms",
+                                          at_least(0)));
+  constexpr auto L = &RunConfig::lr_scheduler;
+  using Schedule = LrSchedulerConfig;
+  rows.push_back(row<L, &Schedule::warmup_steps>("lr_scheduler.warmup_steps",
+                                                 "steps of linear warm-up", at_least(0)));
+  rows.push_back(row<L, &Schedule::decay>("lr_scheduler.decay", "shape after the warm-up"));
+  rows.push_back(row<L, &Schedule::min_lr_factor>(
+      "lr_scheduler.min_lr_factor", "of lr, reached at the last step", at_least(0, 1)));
+}
+
+void add_rest(std::vector<Option>& rows) {
+  rows.push_back(row<&RunConfig::parallelism, &ParallelismConfig::data_parallel_degree>(
+      "parallelism.data_parallel_degree", "replicas; -1: the whole world",
+      at_least_or(1, kManySamples, -1)));
+  rows.push_back(row<&RunConfig::activation_checkpoint, &ActivationCheckpointConfig::mode>(
+      "activation_checkpoint.mode", "what is computed again in the backward pass"));
+  constexpr auto C = &RunConfig::checkpoint;
+  rows.push_back(row<C, &CheckpointConfig::interval>(
+      "checkpoint.interval", "steps between checkpoints; 0: only at the end", at_least(0)));
+  rows.push_back(row<C, &CheckpointConfig::keep_latest_k>("checkpoint.keep_latest_k",
+                                                          "checkpoints kept; 0: all", at_least(0)));
+  constexpr auto V = &RunConfig::validation;
+  rows.push_back(row<V, &ValidationConfig::freq>(
+      "validation.freq", "steps between evaluations; 0: only at the end", at_least(0)));
+  rows.push_back(row<V, &ValidationConfig::steps>(
+      "validation.steps", "global batches of an evaluation; 0: all there are", at_least(0)));
+  rows.push_back(row<&RunConfig::metrics, &MetricsConfig::log_freq>(
+      "metrics.log_freq", "steps between lines", at_least(1)));
+  constexpr auto M = &RunConfig::comm;
+  rows.push_back(row<M, &CommConfig::backend>("comm.backend", "what carries messages"));
+  rows.push_back(row<M, &CommConfig::timeout_seconds>(
+      "comm.timeout_seconds", "a wait for other ranks that is longer is an error", above(0)));
+}
+
+}  // namespace
+
+const std::vector<Option>& options() {
+  static const std::vector<Option> table = [] {
+    std::vector<Option> rows;
+    add_model(rows);
+    add_data(rows);
+    add_training(rows);
+    add_recipe(rows);
+    add_rest(rows);
+    return rows;
+  }();
+  return table;
+}
+
+const Option* find_option(std::string_view key) {
+  for (const Option& option : options()) {
+    if (option.key == key) return &option;
+  }
+  return nullptr;
+}
+
+const std::vector<LaterOption>& later_options() {
+  static const std::vector<LaterOption> table = {
+      {"model.hf", ""},
+      {"model.rope_theta", ""},
+      {"model.rope_scaling", ""},
+      {"model.qk_norm", "false"},
+      {"model.attention_bias", "true"},
+      {"model.mlp_bias", "true"},
+      {"training.numerics", "fast"},
+      {"optimizer.name", "adamw"},
+      {"parallelism.tensor_parallel_degree", "1"},
+      {"parallelism.pipeline_parallel_degree", "1"},
+      {"parallelism.zero_stage", "0"},
+      {"parallelism.shard_degree", "1"},
+      {"parallelism.sequence_parallel", "false"},
+      {"parallelism.pipeline_schedule", ""},
+      {"parallelism.virtual_stages", "1"},
+      {"parallelism.layers_per_stage", ""},
+      {"parallelism.bucket_bytes", ""},
+      {"parallelism.prefetch", "0"},
+      {"parallelism.tensor_parallel_across_hosts", "false"},
+      {"lora.rank", "0"},
+      {"lora.alpha", ""},
+      {"lora.targets", ""},
+      {"checkpoint.async", "false"},
+      {"metrics.tensorboard", "false"},
+      {"profiling.trace", "false"},
+  };
+  return table;
+}
+
+const LaterOption* find_later_option(std::string_view key) {
+  for (const LaterOption& option : later_options()) {
+    if (option.key == key) return &option;
+  }
+  return nullptr;
+}
+
+std::string_view name_of(Architecture value) {
+  return word_of(value);
+}
+std::string_view name_of(Precision value) {
+  return word_of(value);
+}
+std::string_view name_of(GradientDtype value) {
+  return word_of(value);
+}
+std::string_view name_of(Decay value) {
+  return word_of(value);
+}
+std::string_view name_of(Recompute value) {
+  return word_of(value);
+}
+std::string_view name_of(Backend value) {
+  return word_of(value);
+}
+
+}  // namespace tessera::spec

@@ -1,0 +1,49 @@
+#include "spec/run_config.h"
+
+#include <algorithm>
+
+namespace tessera::spec {
+namespace {
+
+/// Sequences a rank holds at once when neither batch size is given.
+constexpr int64_t kDefaultMicroBatchSize = 8;
+
+int64_t divided_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+}  // namespace
+
+BatchShare batch_share(int64_t global_batch_size, int64_t num_ranks, int64_t rank) {
+  const int64_t base = global_batch_size / num_ranks;
+  const int64_t longer = global_batch_size % num_ranks;
+  BatchShare share;
+  share.first = rank * base + std::min(rank, longer);
+  share.count = base + (rank < longer ? 1 : 0);
+  return share;
+}
+
+int64_t num_micro_batches(int64_t global_batch_size, int64_t num_ranks, int64_t micro_batch_size) {
+  return divided_up(divided_up(global_batch_size, num_ranks), micro_batch_size);
+}
+
+int64_t micro_batch_size_for(int64_t global_batch_size, int64_t num_ranks, int64_t accumulation) {
+  return divided_up(divided_up(global_batch_size, num_ranks), accumulation);
+}
+
+RunConfig resolved(RunConfig config, int64_t world_size) {
+  config.model = resolved(config.model);
+  int64_t& ranks = config.parallelism.data_parallel_degree;
+  if (ranks == -1) ranks = std::max<int64_t>(world_size, 1);
+  int64_t& global = config.training.global_batch_size;
+  int64_t& micro = config.training.micro_batch_size;
+  if (global == -1) {
+    if (micro == -1) micro = kDefaultMicroBatchSize;
+    global = micro * ranks;
+  }
+  const int64_t largest_share = divided_up(global, ranks);
+  if (micro == -1 || micro > largest_share) micro = largest_share;
+  return config;
+}
+
+}  // namespace tessera::spec

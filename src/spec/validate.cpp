@@ -1,0 +1,161 @@
+// The one validator: every row of the option table against its limits, then what keys have to do
+// with each other. Rules across keys look only at keys that are legal by themselves, so that one
+// mistake is told once.
+
+#include <set>
+
+#include "spec/nearest.h"
+#include "spec/options.h"
+#include "spec/run_config.h"
+
+namespace tessera::spec {
+namespace {
+
+class Validator {
+ public:
+  Validator(const RunConfig& config, int64_t world_size)
+      : config_(config), world_size_(world_size) {}
+
+  std::vector<Violation> run() {
+    check_limits();
+    check_model();
+    check_data();
+    check_batch();
+    check_unused();
+    return std::move(violations_);
+  }
+
+ private:
+  void add(std::string_view key, std::string why, std::string suggest) {
+    Violation violation;
+    violation.key = std::string(key);
+    if (const Option* option = find_option(key)) violation.value = to_text(option->get(config_));
+    violation.why = std::move(why);
+    violation.suggest = std::move(suggest);
+    bad_.insert(violation.key);
+    violations_.push_back(std::move(violation));
+  }
+
+  bool ok(std::initializer_list<const char*> keys) const {
+    for (const char* key : keys) {
+      if (bad_.count(key) != 0) return false;
+    }
+    return true;
+  }
+
+  void check_limits() {
+    for (const Option& option : options()) {
+      const Value value = option.get(config_);
+      if (is_legal(option, value)) continue;
+      add(option.key, "has to be " + legal_text(option), nearest_legal(option, value));
+    }
+    if (!config_.model_preset.empty() && find_model_preset(config_.model_preset) == nullptr) {
+      std::vector<std::string_view> names;
+      for (const ModelPreset& preset : model_presets()) names.push_back(preset.name);
+      add("model.preset", "no preset has this name",
+          std::string(nearest_name(config_.model_preset, names)));
+    }
+  }
+
+  void check_model() {
+    const ModelConfig& model = config_.model;
+    const int64_t heads = model.num_attention_heads;
+    if (model.head_dim == 0 && ok({"model.hidden_size", "model.num_attention_heads"}) &&
+        model.hidden_size % heads != 0) {
+      std::vector<std::string> divisors;
+      for (const int64_t divisor : nearest_divisors(model.hidden_size, heads)) {
+        divisors.push_back(std::to_string(divisor));
+      }
+      add("model.num_attention_heads",
+          "does not divide hidden_size " + std::to_string(model.hidden_size) +
+              ", and no head_dim is given",
+          join_or(divisors));
+    }
+    if (model.num_key_value_heads > 0 &&
+        ok({"model.num_attention_heads", "model.num_key_value_heads"}) &&
+        heads % model.num_key_value_heads != 0) {
+      std::vector<std::string> divisors;
+      for (const int64_t divisor : nearest_divisors(heads, model.num_key_value_heads)) {
+        divisors.push_back(std::to_string(divisor));
+      }
+      add("model.num_key_value_heads",
+          "does not divide num_attention_heads " + std::to_string(heads), join_or(divisors));
+    }
+  }
+
+  void check_data() {
+    const DataConfig& data = config_.data;
+    if (data.path.empty()) {
+      add("data.path", "is missing: there is nothing to train on", "a text, JSONL or token file");
+    }
+    if (data.tokenizer.empty()) {
+      add("data.tokenizer", "is empty", "bytes, or a tokenizer's file or folder");
+    }
+    const int64_t positions = config_.model.max_position_embeddings;
+    if (ok({"data.seq_len", "model.max_position_embeddings"}) && data.seq_len > positions) {
+      add("data.seq_len",
+          "is beyond the model's max_position_embeddings " + std::to_string(positions),
+          std::to_string(positions) + ", or a larger model.max_position_embeddings");
+    }
+  }
+
+  void check_batch() {
+    const int64_t degree = config_.parallelism.data_parallel_degree;
+    const int64_t global = config_.training.global_batch_size;
+    const int64_t micro = config_.training.micro_batch_size;
+    const bool degree_ok = ok({"parallelism.data_parallel_degree"});
+    if (degree_ok && degree != -1 && world_size_ > 0 && degree != world_size_) {
+      const std::string world = std::to_string(world_size_);
+      add("parallelism.data_parallel_degree",
+          "is not the number of ranks there are, " + world + "; replicas are all this run has",
+          world + " or -1");
+    }
+    if (!ok({"training.global_batch_size"}) || global == -1) return;
+    if (ok({"training.micro_batch_size"}) && micro > global) {
+      add("training.micro_batch_size",
+          "is more than global_batch_size " + std::to_string(global) + " has sequences",
+          std::to_string(global) + " or less");
+    }
+    const int64_t ranks = degree == -1 ? world_size_ : degree;
+    if (degree_ok && ranks > global) {
+      add("training.global_batch_size",
+          "has fewer sequences than there are ranks, " + std::to_string(ranks) +
+              ": some would have nothing to do",
+          std::to_string(ranks) + " or more, or at most " + std::to_string(global) + " ranks");
+    }
+  }
+
+  /// Keys that were changed and that this run would not use.
+  void check_unused() {
+    const RunConfig defaults;
+    const LrSchedulerConfig& schedule = config_.lr_scheduler;
+    const int64_t steps = config_.training.steps;
+    if (ok({"lr_scheduler.warmup_steps", "training.steps"}) && schedule.warmup_steps > steps) {
+      add("lr_scheduler.warmup_steps",
+          "is longer than the run, training.steps " + std::to_string(steps),
+          std::to_string(steps) + " or less");
+    }
+    if (schedule.decay == Decay::constant && ok({"lr_scheduler.min_lr_factor"}) &&
+        schedule.min_lr_factor != defaults.lr_scheduler.min_lr_factor) {
+      add("lr_scheduler.min_lr_factor", "is not used: the decay is constant",
+          "leave it out, or decay = cosine");
+    }
+    if (config_.data.validation_fraction == 0 && config_.validation.freq > 0) {
+      add("validation.freq", "is not used: data.validation_fraction 0 keeps nothing to evaluate",
+          "0, or a validation_fraction above 0");
+    }
+  }
+
+  const RunConfig& config_;
+  int64_t world_size_;
+  std::vector<Violation> violations_;
+  std::set<std::string> bad_;
+};
+
+}  // namespace
+
+std::vector<Violation> validate(const RunConfig& config, int64_t world_size) {
+  return Validator(config, world_size).run();
+}
+
+}  // namespace tessera::spec

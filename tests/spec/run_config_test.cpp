@@ -1,0 +1,97 @@
+#include "spec/run_config.h"
+
+#include <gtest/gtest.h>
+
+namespace tessera::spec {
+namespace {
+
+TEST(BatchShare, CoversTheGlobalBatchInOrderForEveryNumberOfRanks) {
+  for (const int64_t global : {1, 2, 7, 8, 13, 64}) {
+    for (int64_t ranks = 1; ranks <= global; ++ranks) {
+      int64_t next = 0;
+      for (int64_t rank = 0; rank < ranks; ++rank) {
+        const BatchShare share = batch_share(global, ranks, rank);
+        EXPECT_EQ(share.first, next) << global << " over " << ranks;
+        next += share.count;
+      }
+      EXPECT_EQ(next, global);
+    }
+  }
+}
+
+TEST(BatchShare, DiffersByAtMostOneSample) {
+  for (int64_t ranks = 1; ranks <= 9; ++ranks) {
+    const int64_t largest = batch_share(23, ranks, 0).count;
+    const int64_t smallest = batch_share(23, ranks, ranks - 1).count;
+    EXPECT_LE(largest - smallest, 1);
+  }
+}
+
+TEST(NumMicroBatches, IsWhatTheLargestShareNeeds) {
+  EXPECT_EQ(num_micro_batches(8, 2, 4), 1);
+  EXPECT_EQ(num_micro_batches(8, 2, 3), 2);
+  EXPECT_EQ(num_micro_batches(8, 3, 1), 3);
+  EXPECT_EQ(num_micro_batches(7, 2, 2), 2);
+}
+
+TEST(MicroBatchSizeFor, MakesThatManyMicroBatches) {
+  EXPECT_EQ(micro_batch_size_for(8, 2, 1), 4);
+  EXPECT_EQ(micro_batch_size_for(8, 2, 2), 2);
+  EXPECT_EQ(micro_batch_size_for(8, 1, 4), 2);
+  EXPECT_EQ(micro_batch_size_for(7, 2, 2), 2);
+}
+
+TEST(Resolved, FillsTheGlobalBatchFromTheMicroBatch) {
+  RunConfig config;
+  config.training.micro_batch_size = 4;
+  const RunConfig full = resolved(config, 3);
+  EXPECT_EQ(full.training.global_batch_size, 12);
+  EXPECT_EQ(full.training.micro_batch_size, 4);
+  EXPECT_EQ(full.parallelism.data_parallel_degree, 3);
+}
+
+TEST(Resolved, FillsTheMicroBatchFromTheGlobalBatch) {
+  RunConfig config;
+  config.training.global_batch_size = 10;
+  EXPECT_EQ(resolved(config, 4).training.micro_batch_size, 3);
+}
+
+TEST(Resolved, LeavesNoMicroBatchLargerThanTheLargestShare) {
+  RunConfig config;
+  config.training.global_batch_size = 8;
+  config.training.micro_batch_size = 8;
+  EXPECT_EQ(resolved(config, 4).training.micro_batch_size, 2);
+}
+
+TEST(Resolved, ChoosesBothBatchSizesWhenNeitherIsGiven) {
+  const RunConfig full = resolved(RunConfig{}, 2);
+  EXPECT_EQ(full.training.micro_batch_size, 8);
+  EXPECT_EQ(full.training.global_batch_size, 16);
+}
+
+TEST(Resolved, FillsTheModelsDerivedSizesAndLeavesTheVocabulary) {
+  const ModelConfig model = resolved(RunConfig{}, 1).model;
+  EXPECT_EQ(model.intermediate_size, 1024);
+  EXPECT_EQ(model.num_key_value_heads, 4);
+  EXPECT_EQ(model.head_dim, 64);
+  EXPECT_EQ(model.vocab_size, 0);
+}
+
+TEST(Resolved, KeepsWhatIsGiven) {
+  ModelConfig model;
+  model.intermediate_size = 100;
+  model.num_key_value_heads = 2;
+  model.head_dim = 24;
+  EXPECT_EQ(resolved(model), model);
+}
+
+TEST(Resolved, OfAResolvedConfigIsTheSame) {
+  const RunConfig once = resolved(RunConfig{}, 3);
+  const RunConfig twice = resolved(once, 3);
+  EXPECT_EQ(once.model, twice.model);
+  EXPECT_EQ(once.training.micro_batch_size, twice.training.micro_batch_size);
+  EXPECT_EQ(once.training.global_batch_size, twice.training.global_batch_size);
+}
+
+}  // namespace
+}  // namespace tessera::spec
