@@ -99,35 +99,40 @@ std::optional<std::pair<const Option*, Value>> read(const Assignment& assignment
 }  // namespace
 
 Violation unknown_key(const std::string& key) {
-  Violation violation;
-  violation.key = key;
   const std::vector<std::string_view> keys = known_keys();
   std::vector<std::string_view> sections;
+  for (const std::string_view known : keys) {
+    const std::string_view section = known.substr(0, known.find('.'));
+    if (std::find(sections.begin(), sections.end(), section) == sections.end()) {
+      sections.push_back(section);
+    }
+  }
+  const std::string given = section_of(key);
+  const bool known_section = std::find(sections.begin(), sections.end(), given) != sections.end();
+  const std::string section = known_section ? given : std::string(nearest_name(given, sections));
+
   std::vector<std::string_view> names_in_section;
   std::vector<std::string> same_name;
   for (const std::string_view known : keys) {
-    const std::string_view section = known.substr(0, known.find('.'));
     const std::string_view name = known.substr(known.find('.') + 1);
-    if (sections.empty() || sections.back() != section) sections.push_back(section);
-    if (section == section_of(key)) names_in_section.push_back(name);
+    if (known.substr(0, known.find('.')) == section) names_in_section.push_back(name);
     if (name == name_of_key(key)) same_name.emplace_back(known);
   }
-  const bool known_section = !names_in_section.empty();
-  violation.why = known_section ? "no key of [" + section_of(key) + "] has this name"
-                                : "no section has this name";
-  // The name within its section first; then the same name in another; then anything near.
-  const std::string_view near_in_section = nearest_name(name_of_key(key), names_in_section);
-  if (!near_in_section.empty()) {
-    violation.suggest = section_of(key) + "." + std::string(near_in_section);
+  Violation violation;
+  violation.key = key;
+  violation.why = known_section ? "no key of [" + given + "] has this name"
+                                : "no section has the name [" + given + "]";
+  // A near name in the section first; then the same name in another; then what there is.
+  const std::string_view near = nearest_name(name_of_key(key), names_in_section);
+  if (!near.empty()) {
+    violation.suggest = section + "." + std::string(near);
   } else if (!same_name.empty()) {
     violation.suggest = join_or(same_name);
   } else {
-    violation.suggest = std::string(nearest_name(key, keys));
-  }
-  if (violation.suggest.empty()) {
-    std::set<std::string> listed;
-    for (const auto name : known_section ? names_in_section : sections) listed.emplace(name);
-    violation.suggest = join_or({listed.begin(), listed.end()});
+    const auto& listed = known_section ? names_in_section : sections;
+    std::vector<std::string> sorted(listed.begin(), listed.end());
+    std::sort(sorted.begin(), sorted.end());
+    violation.suggest = join_or(sorted);
   }
   return violation;
 }
