@@ -10,10 +10,13 @@ char folded(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-bool begins(std::string_view prefix, std::string_view name) {
-  if (prefix.size() < 3 || prefix.size() > name.size()) return false;
-  return std::equal(prefix.begin(), prefix.end(), name.begin(),
-                    [](char a, char b) { return folded(a) == folded(b); });
+/// Whether one of the words is a part of the other, and not a trifle.
+bool one_holds_the_other(std::string_view a, std::string_view b) {
+  const std::string_view part = a.size() < b.size() ? a : b;
+  const std::string_view whole = a.size() < b.size() ? b : a;
+  const auto same = [](char x, char y) { return folded(x) == folded(y); };
+  return part.size() >= 4 &&
+         std::search(whole.begin(), whole.end(), part.begin(), part.end(), same) != whole.end();
 }
 
 }  // namespace
@@ -55,7 +58,7 @@ std::string_view nearest_name(std::string_view word, const std::vector<std::stri
   if (!nearest.empty()) return nearest;
   int matches = 0;
   for (const std::string_view name : names) {
-    if (!begins(word, name)) continue;
+    if (!one_holds_the_other(word, name)) continue;
     nearest = name;
     ++matches;
   }

@@ -12,8 +12,8 @@ namespace tessera::spec {
 int edit_distance(std::string_view a, std::string_view b);
 
 /// The name that was probably meant: the one with the fewest edits, if those are at most a third of
-/// the longer word (two at least), or else the only one that `word` begins; empty when no name is
-/// near.
+/// the longer word (two at least), or else the only one of which `word` is a part or which is a
+/// part of it; empty when no name is near.
 std::string_view nearest_name(std::string_view word, const std::vector<std::string_view>& names);
 
 /// The divisors of n that lie nearest to `wish`: the largest at most `wish` and the smallest above
