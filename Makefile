@@ -50,8 +50,9 @@ tsan: build/tsan/build.ninja | setup  ## the tests that run ranks as threads und
 	cmake --build build/tsan --parallel $(JOBS) --target tests_comm tests_parallel
 	scripts/sanitize.sh tsan $(ARGS)
 
-nightly: test peers  ## what is too long for `make test`: whole runs beside PyTorch's
-	scripts/nightly.sh $(ARGS)
+nightly: $(BUILD)/build.ninja | setup  ## what is too long for `make test`
+	cmake --build $(BUILD) --parallel $(JOBS)
+	scripts/nightly.sh $(BUILD) $(ARGS)
 
 peers: .venv/ready  ## a Python environment with PyTorch, for benchmarks and fixtures alone
 .venv/ready: tests/fixtures/requirements.txt

@@ -1,0 +1,10 @@
+#!/bin/sh
+# scripts/bench.sh BUILD [GOOGLE BENCHMARK ARGUMENTS]: runs every benchmark that was built.
+set -eu
+cd "$(dirname "$0")/.."
+build=$1
+shift
+for benchmark in "$build"/bench/bench_*; do
+  if [ -f "$benchmark" ] && [ -x "$benchmark" ]; then "$benchmark" "$@"; fi
+done
+for what in gemm kernels comm; do "$build/tessera" bench "$what"; done
