@@ -14,8 +14,8 @@ inline constexpr int64_t kParallelFrom = int64_t{1} << 15;
 /// enough that operands of several passes stay in cache.
 inline constexpr int64_t kElementBlock = int64_t{1} << 14;
 
-/// Calls body(i) for i in [0, count), on the calling thread's team where `elements`, the size of all
-/// the work, makes that pay. The bodies must not throw, nor touch what another writes. Under
+/// Calls body(i) for i in [0, count), on the calling thread's team where `elements`, the size of
+/// all the work, makes that pay. The bodies must not throw, nor touch what another writes. Under
 /// ThreadSanitizer, which cannot see into OpenMP's runtime, always on the calling thread.
 template <class Body>
 void parallel_for(int64_t count, int64_t elements, const Body& body) {

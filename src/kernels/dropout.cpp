@@ -1,0 +1,73 @@
+#include "kernels/dropout.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "kernels/element_type.h"
+#include "kernels/elementwise.h"
+#include "kernels/parallel.h"
+#include "kernels/philox_lanes.h"
+#include "kernels/ref/dropout.h"
+
+// A mask costs ten rounds of Philox for four elements and no memory.
+
+namespace tessera::kernels {
+
+namespace {
+
+/// Elements of a row that one set of lanes serves.
+constexpr int64_t kGroup = 4 * PhiloxLanes::kLanes;
+
+/// `n` elements of a row, from a multiple of kGroup on: what ref::dropout does, lane by lane.
+template <class T>
+void dropout_lanes(T* y, const T* x, int64_t begin, int64_t n, int64_t sample, uint64_t call_key,
+                   uint32_t threshold, float keep_scale) {
+  PhiloxLanes draws;
+  for (int64_t group = begin; group < begin + n; group += kGroup) {
+    draws.draw(call_key, static_cast<uint64_t>(sample), static_cast<uint64_t>(group / 4));
+    const int64_t count = std::min(kGroup, begin + n - group);
+    for (int64_t i = 0; i < count; ++i) {
+      const bool kept = (draws.x[i % 4][i / 4] >> 8) >= threshold;
+      const auto value = ref::load(x[group + i]) * static_cast<Compute<T>>(keep_scale);
+      ref::store(y[group + i], kept ? value : 0);
+    }
+  }
+}
+
+void dropout(View y, ConstView x, ConstView samples, const DropoutKey& key) {
+  CHECK(y.elements() == x.elements() && key.p >= 0 && key.p < 1);
+  if (key.p == 0) {
+    if (y.data != x.data) cast(y, x);
+    return;
+  }
+  const int64_t B = samples.elements();
+  CHECK(B > 0 && x.elements() % B == 0);
+  const int64_t row = x.elements() / B;
+  const int64_t* sample = samples.as<int64_t>();
+  const uint64_t call_key = dropout_call_key(key);
+  const uint32_t threshold = dropout_threshold(key.p);
+  const float keep_scale = 1 / (1 - key.p);
+  with_float_type(x.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* out = y.as<T>();
+    const T* in = x.as<T>();
+    const int64_t blocks = (row + kElementBlock - 1) / kElementBlock;
+    parallel_for(B * blocks, x.elements(), [=](int64_t i) {
+      const int64_t b = i / blocks, begin = i % blocks * kElementBlock;
+      dropout_lanes(out + b * row, in + b * row, begin, std::min(kElementBlock, row - begin),
+                    sample[b], call_key, threshold, keep_scale);
+    });
+  });
+}
+
+}  // namespace
+
+void dropout_forward(View y, ConstView x, ConstView samples, const DropoutKey& key) {
+  dropout(y, x, samples, key);
+}
+
+void dropout_backward(View dx, ConstView dy, ConstView samples, const DropoutKey& key) {
+  dropout(dx, dy, samples, key);
+}
+
+}  // namespace tessera::kernels

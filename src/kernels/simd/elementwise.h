@@ -1,0 +1,76 @@
+#pragma once
+
+#include "kernels/ref/elementwise.h"
+#include "kernels/simd/loop.h"
+#include "kernels/tables.h"
+
+namespace tessera::kernels::simd {
+namespace {
+
+template <class V, class To, class From>
+void cast(To* y, const From* x, int64_t n) {
+  for_each_vector<V>(n, [=](auto at) { at.store(y, at.load(x)); });
+}
+
+template <class V, class T>
+void add(T* y, const T* a, const T* b, int64_t n) {
+  for_each_vector<V>(n, [=](auto at) { at.store(y, V::add(at.load(a), at.load(b))); });
+}
+
+template <class V, class To, class From>
+void accumulate(To* y, const From* x, int64_t n) {
+  for_each_vector<V>(n, [=](auto at) { at.store(y, V::add(at.load(y), at.load(x))); });
+}
+
+template <class V, class T>
+void scale(T* y, const T* x, float factor, int64_t n) {
+  const auto f = V::set(factor);
+  for_each_vector<V>(n, [=](auto at) { at.store(y, V::mul(at.load(x), f)); });
+}
+
+// (1 + tanh u) / 2 is the logistic function of 2u: one exponential, and none of the cancellation
+// that 1 + tanh u suffers where u is far below 0. With w = 2u:
+//   y = x · σ(w),   dy/dx = σ(w) + x · σ(w) · (1 − σ(w)) · w'.
+inline constexpr auto kLinear = static_cast<float>(2 * ref::kGeluScale);
+inline constexpr auto kCubic = static_cast<float>(2 * ref::kGeluScale * ref::kGeluCubic);
+
+/// σ(w(x)), given x².
+template <class V>
+TESSERA_INLINE typename V::F gelu_gate(typename V::F x, typename V::F x2) {
+  const auto slope = V::fma(x2, V::set(-kCubic), V::set(-kLinear));
+  const auto e = exp<V>(V::mul(x, slope));
+  return V::div(V::set(1), V::add(V::set(1), e));
+}
+
+template <class V, class T>
+void gelu_forward(T* y, const T* x, int64_t n) {
+  for_each_vector<V>(n, [=](auto at) {
+    const auto v = at.load(x);
+    at.store(y, V::mul(v, gelu_gate<V>(v, V::mul(v, v))));
+  });
+}
+
+template <class V, class T>
+void gelu_backward(T* dx, const T* dy, const T* x, int64_t n) {
+  for_each_vector<V>(n, [=](auto at) {
+    const auto v = at.load(x);
+    const auto v2 = V::mul(v, v);
+    const auto gate = gelu_gate<V>(v, v2);
+    const auto dw = V::fma(v2, V::set(3 * kCubic), V::set(kLinear));
+    const auto spread = V::mul(V::mul(v, gate), V::sub(V::set(1), gate));
+    at.store(dx, V::mul(at.load(dy), V::fma(spread, dw, gate)));
+  });
+}
+
+template <class V, class T>
+constexpr ElementwiseTable<T> elementwise_table() {
+  return {add<V, T>, scale<V, T>, gelu_forward<V, T>, gelu_backward<V, T>};
+}
+
+template <class V, class To, class From>
+constexpr ConversionTable<To, From> conversion_table() {
+  return {cast<V, To, From>, accumulate<V, To, From>};
+}
+
+}  // namespace
+}  // namespace tessera::kernels::simd
