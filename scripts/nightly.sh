@@ -1,5 +1,6 @@
 #!/bin/sh
-# scripts/nightly.sh BUILD [CTEST ARGUMENTS]: what is too long for `make test`: the tests that ctest runs only in its configuration `nightly`.
+# scripts/nightly.sh BUILD [CTEST ARGUMENTS]: runs what is too long for `make test`, the tests that
+# ctest has in its configuration `nightly` alone.
 set -eu
 cd "$(dirname "$0")/.."
 build=$1
