@@ -21,8 +21,8 @@ struct Whole {
   TESSERA_INLINE void store(T* p, F x) const {
     V::store(p + i, x);
   }
-  /// x, with 0 in the elements that lie beyond the row.
-  TESSERA_INLINE F inside(F x) const { return x; }
+  /// x, with `beyond` in the elements that lie beyond the row.
+  TESSERA_INLINE F inside(F x, F = V::zero()) const { return x; }
 };
 
 /// The last `count` elements, fewer than V::kWidth, from index i on. Loads fill with 0.
@@ -39,7 +39,9 @@ struct Rest {
   TESSERA_INLINE void store(T* p, F x) const {
     V::store_first(p + i, x, count);
   }
-  TESSERA_INLINE F inside(F x) const { return V::select(V::first(count), x, V::zero()); }
+  TESSERA_INLINE F inside(F x, F beyond = V::zero()) const {
+    return V::select(V::first(count), x, beyond);
+  }
 };
 
 /// Calls body(at) for every vector of n elements.
