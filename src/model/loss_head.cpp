@@ -31,7 +31,8 @@ View rows_of(View x, int64_t first, int64_t count) {
 }  // namespace
 
 int64_t head_chunk_rows(int64_t rows, int64_t vocab_size, core::DType dtype) {
-  const int64_t most = std::max<int64_t>(1, kChunkBytes / (vocab_size * core::size_of(dtype)));
+  const int64_t most =
+      std::max<int64_t>(1, kChunkBytes / (head_row_stride(vocab_size) * core::size_of(dtype)));
   const int64_t chunks = (rows + most - 1) / most;
   return chunks == 0 ? 0 : (rows + chunks - 1) / chunks;
 }
@@ -48,36 +49,42 @@ LossResult DenseLossHead::forward(Pass& pass, View dx, ConstView x, ConstView la
   }
 
   const core::Arena::Scope scope(pass.arena);
-  const View logits_space = pass.arena.allocate(x.dtype, {chunk, vocab_size});
+  const int64_t stride = head_row_stride(vocab_size);
+  const View logits_space = pass.arena.allocate(x.dtype, {chunk, stride});
   const View losses_space = pass.arena.allocate(statistics_dtype(x.dtype), {chunk});
+  kernels::MatmulOptions to_logits;
+  to_logits.transpose_b = true;
+  to_logits.ldc = stride;
+  kernels::MatmulOptions to_input;
+  to_input.lda = stride;
+  kernels::MatmulOptions to_weight;
+  to_weight.transpose_a = true;
+  to_weight.lda = stride;
   for (int64_t first = 0; first < rows; first += chunk) {
     const int64_t count = std::min(chunk, rows - first);
     const ConstView x_rows = rows_of(x, first, count);
-    const View logits = rows_of(logits_space, 0, count);
+    const View logits = logits_space.slice(0, {count, vocab_size});  // its rows `stride` apart
     const View losses = losses_space.slice(0, {count});
-    kernels::MatmulOptions product;
-    product.transpose_b = true;
-    kernels::matmul(logits, x_rows, head.value, product);
+    kernels::matmul(logits, x_rows, head.value, to_logits);
     const View dlogits = pass.training ? logits : View{};
-    kernels::cross_entropy(losses, dlogits, logits, labels.slice(first, {count}), grad_scale);
+    kernels::cross_entropy(losses, dlogits, logits, labels.slice(first, {count}), grad_scale,
+                           stride);
     result.loss_sum += kernels::sum(losses);
     if (!pass.training) continue;
-    kernels::matmul(rows_of(dx, first, count), dlogits, head.value);
-    kernels::MatmulOptions gradient;
-    gradient.transpose_a = true;
-    gradient.accumulate = first > 0 || !pass.overwrite_gradients;
-    kernels::matmul(head.grad, dlogits, x_rows, gradient);
+    kernels::matmul(rows_of(dx, first, count), dlogits, head.value, to_input);
+    to_weight.accumulate = first > 0 || !pass.overwrite_gradients;
+    kernels::matmul(head.grad, dlogits, x_rows, to_weight);
   }
   return result;
 }
 
 void DenseLossHead::logits(Pass& pass, View logits, ConstView x) {
   const core::Arena::Scope scope(pass.arena);
-  kernels::MatmulOptions product;
-  product.transpose_b = true;
   const bool direct = logits.dtype == x.dtype || x.dtype == core::DType::bf16;
   const View out = direct ? logits : pass.arena.allocate(x.dtype, logits.shape);
-  kernels::matmul(out, x, weight().value, product);
+  kernels::MatmulOptions to_logits;
+  to_logits.transpose_b = true;
+  kernels::matmul(out, x, weight().value, to_logits);
   if (!direct) kernels::cast(logits, out);
 }
 

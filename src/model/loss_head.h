@@ -6,9 +6,15 @@
 
 namespace tessera::model {
 
+/// Elements from one row of logits to the next: V rounded up to a multiple of 32, because bf16
+/// products that read rows of an odd length transposed run at half speed.
+constexpr int64_t head_row_stride(int64_t vocab_size) {
+  return (vocab_size + 31) / 32 * 32;
+}
+
 /// How many of `rows` the head takes at once: the fewest equal chunks (the last may be smaller)
-/// whose logits of `vocab_size` elements of `dtype` fit in 64 MiB each. Large chunks matter: every
-/// chunk of a training pass reads and writes the whole gradient of the head's weight once.
+/// whose logits, head_row_stride elements of `dtype` a row, fit in 64 MiB each. Large chunks
+/// matter: each one of a training pass reads and writes the whole gradient of the head's weight.
 int64_t head_chunk_rows(int64_t rows, int64_t vocab_size, core::DType dtype);
 
 /// The whole vocabulary on one rank.

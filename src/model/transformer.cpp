@@ -16,7 +16,7 @@
 //     then, one after another, the largest being the peak:
 //       a block's forward        attention's scratch (see block.h); with recompute, BlockSaved too
 //       the head                 [N, C], the final norm's output, and 2 × [N] statistics;
-//                                [chunk, V] logits and [chunk] losses, chunk = head_chunk_rows
+//                                [chunk, stride] logits and [chunk] losses (loss_head.h)
 //       a block's backward       with recompute BlockSaved; BlockGradients, [N, H·D], attention's
 //                                scratch
 //     a block's output and BlockSaved are released when its backward is through
