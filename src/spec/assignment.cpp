@@ -87,8 +87,11 @@ std::optional<std::pair<const Option*, Value>> read(const Assignment& assignment
     violations.push_back(violation);
     return std::nullopt;
   }
-  std::optional<Value> value =
-      assignment.value ? coerced(*option, *assignment.value) : from_text(*option, assignment.text);
+  std::optional<Value> value;
+  if (!assignment.unsupported) {
+    value = assignment.value ? coerced(*option, *assignment.value)
+                             : from_text(*option, assignment.text);
+  }
   if (!value) {
     violations.push_back(wrong_value(*option, assignment));
     return std::nullopt;
@@ -120,6 +123,11 @@ Violation unknown_key(const std::string& key) {
   }
   Violation violation;
   violation.key = key;
+  if (known_section && key == given) {
+    violation.why = "is a section, not a key";
+    violation.suggest = "[" + given + "], and its keys below";
+    return violation;
+  }
   violation.why = known_section ? "no key of [" + given + "] has this name"
                                 : "no section has the name [" + given + "]";
   // A near name in the section first; then the same name in another; then what there is.

@@ -17,6 +17,7 @@ struct Assignment {
   std::string key;             ///< "training.steps"; dashes are underscores
   std::optional<Value> value;  ///< typed; empty: read `text` as the option's type
   std::string text;            ///< as the user wrote it
+  bool unsupported = false;    ///< a value of a type that no option has: a date, a table
   std::string where;           ///< "run.toml:12", "--training.steps"
 };
 

@@ -1,0 +1,222 @@
+#include <fmt/format.h>
+
+#include <toml++/toml.h>
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+
+#include "core/error.h"
+#include "formats/config_io.h"
+
+extern char** environ;  // NOLINT: POSIX declares it nowhere
+
+namespace tessera::formats {
+namespace {
+
+using spec::Assignment;
+using spec::Violation;
+
+Violation file_violation(const std::string& path, const std::string& why,
+                         const std::string& suggest) {
+  Violation violation;
+  violation.key = path;
+  violation.why = why;
+  violation.suggest = suggest;
+  violation.where = path;
+  return violation;
+}
+
+/// The strings of an array that holds nothing else.
+std::optional<spec::Value> texts_of(const toml::array& array) {
+  std::vector<std::string> texts;
+  for (const toml::node& element : array) {
+    const toml::value<std::string>* text = element.as_string();
+    if (text == nullptr) return std::nullopt;
+    texts.push_back(text->get());
+  }
+  return texts;
+}
+
+std::optional<spec::Value> value_of(const toml::node& node) {
+  if (const auto* boolean = node.as_boolean()) return boolean->get();
+  if (const auto* integer = node.as_integer()) return integer->get();
+  if (const auto* real = node.as_floating_point()) return real->get();
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* array = node.as_array()) return texts_of(*array);
+  return std::nullopt;
+}
+
+std::string source_text(const toml::node& node) {
+  std::ostringstream out;
+  node.visit([&out](const auto& concrete) { out << concrete; });
+  return out.str();
+}
+
+/// Every leaf below `table` as an assignment, with its line for sorting.
+void flatten(const toml::table& table, const std::string& prefix, const std::string& path,
+             std::vector<std::pair<uint32_t, Assignment>>& found) {
+  for (const auto& entry : table) {
+    const std::string key = prefix + (prefix.empty() ? "" : ".") + std::string(entry.first.str());
+    const toml::node& node = entry.second;
+    if (const toml::table* inner = node.as_table()) {
+      flatten(*inner, key, path, found);
+      continue;
+    }
+    const uint32_t line = node.source().begin.line;
+    Assignment assignment;
+    assignment.key = key;
+    assignment.value = value_of(node);
+    assignment.unsupported = !assignment.value.has_value();
+    assignment.text = assignment.value ? spec::to_text(*assignment.value) : source_text(node);
+    assignment.where = fmt::format("{}:{}", path, line);
+    found.emplace_back(line, std::move(assignment));
+  }
+}
+
+void read_file(const std::string& path, std::vector<Assignment>& assignments,
+               std::vector<Violation>& violations) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    violations.push_back(file_violation(path, "is a folder", "a TOML file"));
+    return;
+  }
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file.is_open() || file.bad()) {
+    const bool exists = std::filesystem::exists(path, ignored);
+    violations.push_back(exists
+                             ? file_violation(path, "cannot be read", "check its permissions")
+                             : file_violation(path, "does not exist", "the path of a TOML file"));
+    return;
+  }
+  try {
+    std::vector<std::pair<uint32_t, Assignment>> found;
+    flatten(toml::parse(text), "", path, found);
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (auto& entry : found) assignments.push_back(std::move(entry.second));
+  } catch (const toml::parse_error& error) {
+    Violation violation =
+        file_violation(path, "is not TOML here: " + std::string(error.description()), "");
+    violation.where =
+        fmt::format("{}:{}:{}", path, error.source().begin.line, error.source().begin.column);
+    violations.push_back(violation);
+  }
+}
+
+std::string upper(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    c = c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return result;
+}
+
+/// The key of a variable: known, or unknown under a section that is known; else empty.
+std::string key_of_variable(std::string_view name) {
+  constexpr std::string_view kPrefix = "TESSERA_";
+  if (name.substr(0, kPrefix.size()) != kPrefix) return {};
+  const std::string_view rest = name.substr(kPrefix.size());
+  std::vector<std::string_view> keys;
+  for (const spec::Option& option : spec::options()) keys.push_back(option.key);
+  for (const spec::LaterOption& option : spec::later_options()) keys.push_back(option.key);
+  for (const std::string_view key : keys) {
+    if (upper(key) == rest) return std::string(key);
+  }
+  for (const std::string_view key : keys) {
+    const std::string section = upper(key.substr(0, key.find('.'))) + "_";
+    if (rest.substr(0, section.size()) != section) continue;
+    std::string unknown(rest);
+    unknown[section.size() - 1] = '.';
+    std::transform(unknown.begin(), unknown.end(), unknown.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return unknown;
+  }
+  return {};
+}
+
+void read_environment(std::vector<Assignment>& assignments) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    variables.emplace_back(*variable);
+  }
+  std::sort(variables.begin(), variables.end());
+  for (const std::string& variable : variables) {
+    const size_t equals = variable.find('=');
+    if (equals == std::string::npos) continue;
+    Assignment assignment;
+    assignment.key = key_of_variable(std::string_view(variable).substr(0, equals));
+    if (assignment.key.empty()) continue;
+    assignment.text = variable.substr(equals + 1);
+    assignment.where = "environment: " + variable.substr(0, equals);
+    assignments.push_back(std::move(assignment));
+  }
+}
+
+bool is_flag(const std::string& word) {
+  return word.size() > 2 && word.compare(0, 2, "--") == 0;
+}
+
+}  // namespace
+
+spec::AssignmentResult read_config(const ConfigSources& sources) {
+  std::vector<Assignment> assignments;
+  std::vector<Violation> violations;
+  for (const std::string& path : sources.files) read_file(path, assignments, violations);
+  if (sources.environment) read_environment(assignments);
+  assignments.insert(assignments.end(), sources.overrides.begin(), sources.overrides.end());
+  spec::AssignmentResult result = spec::assign(assignments);
+  result.violations.insert(result.violations.begin(), violations.begin(), violations.end());
+  return result;
+}
+
+spec::RunConfig load_config(const ConfigSources& sources, int64_t world_size) {
+  const spec::AssignmentResult result = read_config(sources);
+  const std::vector<Violation> violations = spec::all_violations(result, world_size);
+  if (!violations.empty()) throw core::ConfigError(describe(violations));
+  return result.config;
+}
+
+Flags split_flags(const std::vector<std::string>& words) {
+  Flags flags;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const size_t equals = word.find('=');
+    std::string key = word.substr(0, equals);
+    if (!is_flag(word) || key.find('.') == std::string::npos) {
+      flags.rest.push_back(word);
+      continue;
+    }
+    Assignment assignment;
+    assignment.where = key;
+    key.erase(0, 2);
+    std::replace(key.begin(), key.end(), '-', '_');
+    assignment.key = key;
+    const spec::Option* option = spec::find_option(key);
+    const bool boolean = option != nullptr && option->kind == spec::Kind::boolean;
+    const bool has_next = i + 1 < words.size() && !is_flag(words[i + 1]);
+    if (equals != std::string::npos) {
+      assignment.text = word.substr(equals + 1);
+    } else if (has_next && (!boolean || spec::from_text(*option, words[i + 1]))) {
+      assignment.text = words[++i];
+    } else if (boolean) {
+      assignment.text = "true";
+    } else {
+      Violation violation;
+      violation.key = key;
+      violation.why = "has no value after it";
+      violation.suggest = option != nullptr ? spec::legal_text(*option) : "";
+      violation.where = assignment.where;
+      flags.violations.push_back(std::move(violation));
+      continue;
+    }
+    flags.overrides.push_back(std::move(assignment));
+  }
+  return flags;
+}
+
+}  // namespace tessera::formats

@@ -1,0 +1,181 @@
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "formats/config_io.h"
+
+namespace tessera::formats {
+namespace {
+
+using nlohmann::ordered_json;
+using spec::Kind;
+using spec::Option;
+
+/// A TOML basic string.
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      result += fmt::format("\\u{:04x}", byte);
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+std::string toml_value(const spec::Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return quoted(*text);
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
+    std::string list;
+    for (const std::string& text : *texts) list += (list.empty() ? "" : ", ") + quoted(text);
+    return "[" + list + "]";
+  }
+  std::string text = spec::to_text(value);
+  // TOML tells a real from an integer by its point, exponent or name.
+  if (std::holds_alternative<double>(value) && text.find_first_of(".enai") == std::string::npos) {
+    text += ".0";
+  }
+  return text;
+}
+
+ordered_json json_value(const spec::Value& value) {
+  return std::visit([](const auto& concrete) -> ordered_json { return concrete; }, value);
+}
+
+void add_limits(const spec::Limits& limits, ordered_json& schema) {
+  ordered_json interval = ordered_json::object();
+  const double infinity = std::numeric_limits<double>::infinity();
+  if (limits.min > -infinity)
+    interval[limits.open_min ? "exclusiveMinimum" : "minimum"] = limits.min;
+  if (limits.max < infinity)
+    interval[limits.open_max ? "exclusiveMaximum" : "maximum"] = limits.max;
+  if (limits.also) {
+    schema["anyOf"] = ordered_json::array({interval, {{"const", *limits.also}}});
+  } else {
+    schema.update(interval);
+  }
+}
+
+ordered_json schema_of(const Option& option) {
+  ordered_json schema;
+  schema["description"] = option.about;
+  schema["default"] = json_value(option.get(spec::RunConfig{}));
+  switch (option.kind) {
+    case Kind::boolean:
+      schema["type"] = "boolean";
+      break;
+    case Kind::integer:
+      schema["type"] = "integer";
+      break;
+    case Kind::real:
+      schema["type"] = "number";
+      break;
+    case Kind::text:
+      schema["type"] = "string";
+      break;
+    case Kind::text_list:
+      schema["type"] = ordered_json::array({"string", "array"});
+      schema["items"] = {{"type", "string"}};
+      break;
+    case Kind::choice:
+      schema["enum"] = option.choices;
+      break;
+  }
+  if (option.kind == Kind::integer || option.kind == Kind::real) add_limits(option.limits, schema);
+  return schema;
+}
+
+/// A key of a later version may be given as what this version does, and so have only that value.
+ordered_json schema_of(const spec::LaterOption& option) {
+  ordered_json value = ordered_json::parse(option.neutral, nullptr, false);
+  if (value.is_discarded()) value = option.neutral;
+  return {{"description", "in this version only this value"}, {"const", value}};
+}
+
+}  // namespace
+
+std::string to_toml(const spec::RunConfig& config) {
+  std::string text;
+  std::string_view section;
+  for (const Option& option : spec::options()) {
+    if (option.section() != section) {
+      section = option.section();
+      text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", section);
+    }
+    text += fmt::format("{} = {}\n", option.name(), toml_value(option.get(config)));
+  }
+  return text;
+}
+
+std::string to_json(const spec::RunConfig& config) {
+  ordered_json sections;
+  for (const Option& option : spec::options()) {
+    sections[std::string(option.section())][std::string(option.name())] =
+        json_value(option.get(config));
+  }
+  return sections.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+std::string to_json_schema() {
+  ordered_json sections = ordered_json::object();
+  const auto properties_of = [&](std::string_view section) -> ordered_json& {
+    ordered_json& entry = sections[std::string(section)];
+    if (entry.is_null()) {
+      entry = {{"type", "object"},
+               {"additionalProperties", false},
+               {"properties", ordered_json::object()}};
+    }
+    return entry["properties"];
+  };
+  for (const Option& option : spec::options()) {
+    properties_of(option.section())[std::string(option.name())] = schema_of(option);
+  }
+  for (const spec::LaterOption& option : spec::later_options()) {
+    if (option.neutral.empty()) continue;
+    const size_t dot = option.key.find('.');
+    properties_of(option.key.substr(0, dot))[std::string(option.key.substr(dot + 1))] =
+        schema_of(option);
+  }
+  const ordered_json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                               {"title", "Tessera run"},
+                               {"type", "object"},
+                               {"additionalProperties", false},
+                               {"properties", sections}};
+  return schema.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+std::string describe(const std::vector<spec::Violation>& violations) {
+  std::string text = violations.size() == 1
+                         ? "the config has a mistake:\n"
+                         : fmt::format("the config has {} mistakes:\n", violations.size());
+  for (const spec::Violation& violation : violations) {
+    text += "\n  " + violation.key;
+    if (!violation.value.empty()) text += " = " + violation.value;
+    if (!violation.where.empty() && violation.where != violation.key) {
+      text += "   (" + violation.where + ")";
+    }
+    text += "\n    " + violation.why + "\n";
+    if (!violation.suggest.empty()) text += "    try: " + violation.suggest + "\n";
+  }
+  return text;
+}
+
+std::string to_json(const std::vector<spec::Violation>& violations) {
+  ordered_json list = ordered_json::array();
+  for (const spec::Violation& violation : violations) {
+    list.push_back({{"key", violation.key},
+                    {"value", violation.value},
+                    {"why", violation.why},
+                    {"suggest", violation.suggest},
+                    {"where", violation.where}});
+  }
+  return list.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace tessera::formats
