@@ -1,0 +1,172 @@
+#include "kernels/cross_entropy.h"
+
+#include "kernels/operands.h"
+
+namespace tessera::kernels {
+namespace {
+
+using testing::available_isas;
+using testing::bf16;
+using testing::epsilon;
+using testing::Operand;
+using testing::Threads;
+
+std::vector<int32_t> some_labels(int64_t rows, int64_t vocab) {
+  std::vector<int32_t> labels(rows);
+  for (int64_t i = 0; i < rows; ++i) labels[i] = static_cast<int32_t>((i * 7 + vocab - 1) % vocab);
+  if (rows > 2) labels[1] = -1;
+  return labels;
+}
+
+ConstView view_of(const std::vector<int32_t>& labels) {
+  return {labels.data(), core::DType::i32, {static_cast<int64_t>(labels.size())}};
+}
+
+/// Losses and gradients against the definition in fp64. An exponential is right to 2 eps, its
+/// argument (at most `spread` in size) to spread · eps, and their sum to another V · eps at most.
+template <class T>
+void expect_cross_entropy(int64_t rows, int64_t vocab, int64_t padding, int64_t offset) {
+  using F = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  SCOPED_TRACE(::testing::Message() << rows << " x " << vocab << " offset " << offset);
+  constexpr double kSpread = 30, kScale = 0.25;
+  const int64_t stride = vocab + padding;
+  const auto logits = Operand<T>::normal(rows * stride, 11, 3, offset);
+  const auto labels = some_labels(rows, vocab);
+  Operand<F> losses(rows, offset);
+  auto dlogits = Operand<T>::normal(rows * stride, 12, 1, offset);
+  const auto before = dlogits.values();
+  cross_entropy(losses.view(), dlogits.view({rows, vocab}), logits.view({rows, vocab}),
+                view_of(labels), kScale, padding == 0 ? 0 : stride);
+
+  const double eps = (static_cast<double>(vocab) + kSpread + 4) * epsilon<F>();
+  for (int64_t i = 0; i < rows; ++i) {
+    double total = 0;
+    for (int64_t j = 0; j < vocab; ++j) total += std::exp(logits[i * stride + j]);
+    const bool counts = labels[i] >= 0;
+    const double loss = counts ? std::log(total) - logits[i * stride + labels[i]] : 0;
+    ASSERT_NEAR(losses[i], loss, eps * (1 + std::abs(loss)));
+    for (int64_t j = 0; j < vocab; ++j) {
+      const double p = std::exp(logits[i * stride + j]) / total;
+      const double d = counts ? (p - (j == labels[i] ? 1 : 0)) * kScale : 0;
+      ASSERT_NEAR(dlogits[i * stride + j], d,
+                  eps * kScale * p + epsilon<T>() * std::abs(d) + eps * kScale * (j == labels[i]))
+          << "row " << i << " column " << j;
+    }
+    for (int64_t j = vocab; j < stride; ++j) {
+      ASSERT_EQ(dlogits[i * stride + j], before[i * stride + j]);
+    }
+  }
+  ASSERT_TRUE(losses.guards_hold() && dlogits.guards_hold());
+}
+
+TEST(CrossEntropy, EqualsTheDefinitionAtEveryLengthRoundAVector) {
+  for (const Isa isa : available_isas()) {
+    SCOPED_TRACE(static_cast<int>(isa));
+    const IsaLimit limit(isa);
+    for (int64_t vocab = 1; vocab <= 35; ++vocab) {
+      expect_cross_entropy<float>(5, vocab, vocab % 4, vocab % 3);
+      expect_cross_entropy<bf16>(5, vocab, vocab % 4, vocab % 3);
+    }
+    expect_cross_entropy<float>(40, 1003, 0, 1);
+    expect_cross_entropy<bf16>(40, 1003, 0, 1);
+  }
+  expect_cross_entropy<double>(5, 37, 3, 0);
+}
+
+TEST(CrossEntropy, GivesTheSlopeOfTheLoss) {
+  constexpr int64_t kRows = 3, kVocab = 11;
+  auto logits = Operand<double>::normal(kRows * kVocab, 13);
+  const std::vector<int32_t> labels{4, -1, 10};
+  Operand<double> losses(kRows), dlogits(kRows * kVocab);
+  cross_entropy(losses.view(), dlogits.view({kRows, kVocab}), logits.view({kRows, kVocab}),
+                view_of(labels), 0.5f);
+  const auto loss = [&] {
+    cross_entropy(losses.view(), {}, logits.view({kRows, kVocab}), view_of(labels), 0.5f);
+    return 0.5 * sum(losses.view());
+  };
+  for (int64_t i = 0; i < kRows * kVocab; ++i) {
+    constexpr double kStep = 1e-5;
+    const double at = logits.data()[i];
+    logits.data()[i] = at + kStep;
+    const double above = loss();
+    logits.data()[i] = at - kStep;
+    const double below = loss();
+    logits.data()[i] = at;
+    EXPECT_NEAR(dlogits[i], (above - below) / (2 * kStep), 1e-9);
+  }
+}
+
+TEST(CrossEntropy, MayWriteTheGradientOverTheLogits) {
+  for (const Isa isa : available_isas()) {
+    const IsaLimit limit(isa);
+    auto logits = Operand<bf16>::normal(4 * 50, 14);
+    const auto labels = some_labels(4, 50);
+    Operand<float> losses(4), again(4);
+    Operand<bf16> dlogits(4 * 50);
+    cross_entropy(losses.view(), dlogits.view({4, 50}), logits.view({4, 50}), view_of(labels), 1);
+    cross_entropy(again.view(), logits.view({4, 50}), logits.view({4, 50}), view_of(labels), 1);
+    EXPECT_EQ(losses.values(), again.values());
+    EXPECT_EQ(dlogits.values(), logits.values());
+  }
+}
+
+TEST(CrossEntropy, HoldsForLogitsFarFromZero) {
+  for (const Isa isa : available_isas()) {
+    const IsaLimit limit(isa);
+    Operand<float> logits(20), losses(1);
+    for (int64_t j = 0; j < 20; ++j) logits.data()[j] = -3e4f;
+    logits.data()[17] = 3e4f;
+    const std::vector<int32_t> labels{17};
+    cross_entropy(losses.view(), {}, logits.view({1, 20}), view_of(labels), 1);
+    EXPECT_EQ(losses[0], 0);
+  }
+}
+
+TEST(CrossEntropy, LetsANaNThrough) {
+  for (const Isa isa : available_isas()) {
+    const IsaLimit limit(isa);
+    for (const int64_t place : {0, 7, 19, 36}) {
+      auto logits = Operand<float>::normal(37, 15);
+      logits.data()[place] = NAN;
+      Operand<float> losses(1);
+      const std::vector<int32_t> labels{3};
+      cross_entropy(losses.view(), {}, logits.view({1, 37}), view_of(labels), 1);
+      EXPECT_TRUE(std::isnan(losses[0])) << place;
+    }
+  }
+}
+
+TEST(CrossEntropy, DoesNotDependOnTheNumberOfThreads) {
+  const auto logits = Operand<bf16>::normal(64 * 1000, 16);
+  const auto labels = some_labels(64, 1000);
+  std::vector<double> results[2];
+  for (const int count : {1, 2}) {
+    const Threads threads(count);
+    Operand<float> losses(64);
+    Operand<bf16> dlogits(64 * 1000);
+    cross_entropy(losses.view(), dlogits.view({64, 1000}), logits.view({64, 1000}), view_of(labels),
+                  1);
+    results[count - 1] = losses.values();
+    const auto gradient = dlogits.values();
+    results[count - 1].insert(results[count - 1].end(), gradient.begin(), gradient.end());
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST(CrossEntropy, RefusesALabelBeyondTheVocabulary) {
+  Operand<float> logits(10), losses(1);
+  const std::vector<int32_t> labels{10};
+  EXPECT_THROW(cross_entropy(losses.view(), {}, logits.view({1, 10}), view_of(labels), 1),
+               core::InternalError);
+}
+
+TEST(Sum, AddsInDoublePrecision) {
+  Operand<float> x(3);
+  x.data()[0] = 1e8f;
+  x.data()[1] = 1;
+  x.data()[2] = -1e8f;
+  EXPECT_EQ(sum(x.view()), 1);
+}
+
+}  // namespace
+}  // namespace tessera::kernels
