@@ -29,6 +29,10 @@ spec::AssignmentResult read_config(const ConfigSources& sources);
 /// violation. The result is not resolved.
 spec::RunConfig load_config(const ConfigSources& sources, int64_t world_size);
 
+/// The config in a TOML text of ours (to_toml's), `where` naming it in messages. Neither the
+/// environment nor validation has a part in it. Throws ConfigError with every violation.
+spec::RunConfig parse_config(const std::string& toml, const std::string& where);
+
 /// Command-line words, sorted.
 struct Flags {
   std::vector<spec::Assignment> overrides;  ///< of --section.key value and --section.key=value

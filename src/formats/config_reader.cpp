@@ -77,6 +77,24 @@ void flatten(const toml::table& table, const std::string& prefix, const std::str
   }
 }
 
+/// `path` names the text in messages.
+void read_text(const std::string& text, const std::string& path,
+               std::vector<Assignment>& assignments, std::vector<Violation>& violations) {
+  try {
+    std::vector<std::pair<uint32_t, Assignment>> found;
+    flatten(toml::parse(text), "", path, found);
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (auto& entry : found) assignments.push_back(std::move(entry.second));
+  } catch (const toml::parse_error& error) {
+    Violation violation =
+        file_violation(path, "is not TOML here: " + std::string(error.description()), "");
+    violation.where =
+        fmt::format("{}:{}:{}", path, error.source().begin.line, error.source().begin.column);
+    violations.push_back(violation);
+  }
+}
+
 void read_file(const std::string& path, std::vector<Assignment>& assignments,
                std::vector<Violation>& violations) {
   std::error_code ignored;
@@ -93,19 +111,7 @@ void read_file(const std::string& path, std::vector<Assignment>& assignments,
                              : file_violation(path, "does not exist", "the path of a TOML file"));
     return;
   }
-  try {
-    std::vector<std::pair<uint32_t, Assignment>> found;
-    flatten(toml::parse(text), "", path, found);
-    std::stable_sort(found.begin(), found.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (auto& entry : found) assignments.push_back(std::move(entry.second));
-  } catch (const toml::parse_error& error) {
-    Violation violation =
-        file_violation(path, "is not TOML here: " + std::string(error.description()), "");
-    violation.where =
-        fmt::format("{}:{}:{}", path, error.source().begin.line, error.source().begin.column);
-    violations.push_back(violation);
-  }
+  read_text(text, path, assignments, violations);
 }
 
 std::string upper(std::string_view text) {
@@ -177,6 +183,16 @@ spec::AssignmentResult read_config(const ConfigSources& sources) {
 spec::RunConfig load_config(const ConfigSources& sources, int64_t world_size) {
   const spec::AssignmentResult result = read_config(sources);
   const std::vector<Violation> violations = spec::all_violations(result, world_size);
+  if (!violations.empty()) throw core::ConfigError(describe(violations));
+  return result.config;
+}
+
+spec::RunConfig parse_config(const std::string& toml, const std::string& where) {
+  std::vector<Assignment> assignments;
+  std::vector<Violation> violations;
+  read_text(toml, where, assignments, violations);
+  const spec::AssignmentResult result = spec::assign(assignments);
+  violations.insert(violations.end(), result.violations.begin(), result.violations.end());
   if (!violations.empty()) throw core::ConfigError(describe(violations));
   return result.config;
 }
