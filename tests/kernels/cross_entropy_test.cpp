@@ -1,15 +1,15 @@
 #include "kernels/cross_entropy.h"
 
-#include "kernels/operands.h"
+#include "kernels/guarded.h"
 
 namespace tessera::kernels {
 namespace {
 
-using testing::available_isas;
-using testing::bf16;
-using testing::epsilon;
-using testing::Operand;
-using testing::Threads;
+using oracle::available_isas;
+using oracle::bf16;
+using oracle::epsilon;
+using oracle::Guarded;
+using oracle::Threads;
 
 std::vector<int32_t> some_labels(int64_t rows, int64_t vocab) {
   std::vector<int32_t> labels(rows);
@@ -30,10 +30,10 @@ void expect_cross_entropy(int64_t rows, int64_t vocab, int64_t padding, int64_t 
   SCOPED_TRACE(::testing::Message() << rows << " x " << vocab << " offset " << offset);
   constexpr double kSpread = 30, kScale = 0.25;
   const int64_t stride = vocab + padding;
-  const auto logits = Operand<T>::normal(rows * stride, 11, 3, offset);
+  const auto logits = Guarded<T>::normal(rows * stride, 11, 3, offset);
   const auto labels = some_labels(rows, vocab);
-  Operand<F> losses(rows, offset);
-  auto dlogits = Operand<T>::normal(rows * stride, 12, 1, offset);
+  Guarded<F> losses(rows, offset);
+  auto dlogits = Guarded<T>::normal(rows * stride, 12, 1, offset);
   const auto before = dlogits.values();
   cross_entropy(losses.view(), dlogits.view({rows, vocab}), logits.view({rows, vocab}),
                 view_of(labels), kScale, padding == 0 ? 0 : stride);
@@ -75,9 +75,9 @@ TEST(CrossEntropy, EqualsTheDefinitionAtEveryLengthRoundAVector) {
 
 TEST(CrossEntropy, GivesTheSlopeOfTheLoss) {
   constexpr int64_t kRows = 3, kVocab = 11;
-  auto logits = Operand<double>::normal(kRows * kVocab, 13);
+  auto logits = Guarded<double>::normal(kRows * kVocab, 13);
   const std::vector<int32_t> labels{4, -1, 10};
-  Operand<double> losses(kRows), dlogits(kRows * kVocab);
+  Guarded<double> losses(kRows), dlogits(kRows * kVocab);
   cross_entropy(losses.view(), dlogits.view({kRows, kVocab}), logits.view({kRows, kVocab}),
                 view_of(labels), 0.5f);
   const auto loss = [&] {
@@ -99,10 +99,10 @@ TEST(CrossEntropy, GivesTheSlopeOfTheLoss) {
 TEST(CrossEntropy, MayWriteTheGradientOverTheLogits) {
   for (const Isa isa : available_isas()) {
     const IsaLimit limit(isa);
-    auto logits = Operand<bf16>::normal(4 * 50, 14);
+    auto logits = Guarded<bf16>::normal(4 * 50, 14);
     const auto labels = some_labels(4, 50);
-    Operand<float> losses(4), again(4);
-    Operand<bf16> dlogits(4 * 50);
+    Guarded<float> losses(4), again(4);
+    Guarded<bf16> dlogits(4 * 50);
     cross_entropy(losses.view(), dlogits.view({4, 50}), logits.view({4, 50}), view_of(labels), 1);
     cross_entropy(again.view(), logits.view({4, 50}), logits.view({4, 50}), view_of(labels), 1);
     EXPECT_EQ(losses.values(), again.values());
@@ -113,7 +113,7 @@ TEST(CrossEntropy, MayWriteTheGradientOverTheLogits) {
 TEST(CrossEntropy, HoldsForLogitsFarFromZero) {
   for (const Isa isa : available_isas()) {
     const IsaLimit limit(isa);
-    Operand<float> logits(20), losses(1);
+    Guarded<float> logits(20), losses(1);
     for (int64_t j = 0; j < 20; ++j) logits.data()[j] = -3e4f;
     logits.data()[17] = 3e4f;
     const std::vector<int32_t> labels{17};
@@ -126,9 +126,9 @@ TEST(CrossEntropy, LetsANaNThrough) {
   for (const Isa isa : available_isas()) {
     const IsaLimit limit(isa);
     for (const int64_t place : {0, 7, 19, 36}) {
-      auto logits = Operand<float>::normal(37, 15);
+      auto logits = Guarded<float>::normal(37, 15);
       logits.data()[place] = NAN;
-      Operand<float> losses(1);
+      Guarded<float> losses(1);
       const std::vector<int32_t> labels{3};
       cross_entropy(losses.view(), {}, logits.view({1, 37}), view_of(labels), 1);
       EXPECT_TRUE(std::isnan(losses[0])) << place;
@@ -137,13 +137,13 @@ TEST(CrossEntropy, LetsANaNThrough) {
 }
 
 TEST(CrossEntropy, DoesNotDependOnTheNumberOfThreads) {
-  const auto logits = Operand<bf16>::normal(64 * 1000, 16);
+  const auto logits = Guarded<bf16>::normal(64 * 1000, 16);
   const auto labels = some_labels(64, 1000);
   std::vector<double> results[2];
   for (const int count : {1, 2}) {
     const Threads threads(count);
-    Operand<float> losses(64);
-    Operand<bf16> dlogits(64 * 1000);
+    Guarded<float> losses(64);
+    Guarded<bf16> dlogits(64 * 1000);
     cross_entropy(losses.view(), dlogits.view({64, 1000}), logits.view({64, 1000}), view_of(labels),
                   1);
     results[count - 1] = losses.values();
@@ -154,14 +154,14 @@ TEST(CrossEntropy, DoesNotDependOnTheNumberOfThreads) {
 }
 
 TEST(CrossEntropy, RefusesALabelBeyondTheVocabulary) {
-  Operand<float> logits(10), losses(1);
+  Guarded<float> logits(10), losses(1);
   const std::vector<int32_t> labels{10};
   EXPECT_THROW(cross_entropy(losses.view(), {}, logits.view({1, 10}), view_of(labels), 1),
                core::InternalError);
 }
 
 TEST(Sum, AddsInDoublePrecision) {
-  Operand<float> x(3);
+  Guarded<float> x(3);
   x.data()[0] = 1e8f;
   x.data()[1] = 1;
   x.data()[2] = -1e8f;

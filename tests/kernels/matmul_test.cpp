@@ -2,17 +2,17 @@
 
 #include <cstring>
 
-#include "kernels/operands.h"
+#include "kernels/guarded.h"
 
 namespace tessera::kernels {
 namespace {
 
-using testing::available_isas;
-using testing::bf16;
-using testing::DType;
-using testing::epsilon;
-using testing::Operand;
-using testing::Threads;
+using oracle::available_isas;
+using oracle::bf16;
+using oracle::DType;
+using oracle::epsilon;
+using oracle::Guarded;
+using oracle::Threads;
 
 struct Case {
   int64_t m, n, k;
@@ -29,10 +29,10 @@ void expect_product(const Case& w) {
   const int64_t a_rows = w.transpose_a ? w.k : w.m, a_columns = w.transpose_a ? w.m : w.k;
   const int64_t b_rows = w.transpose_b ? w.n : w.k, b_columns = w.transpose_b ? w.k : w.n;
   const int64_t lda = a_columns + w.padding, ldb = b_columns + w.padding, ldc = w.n + w.padding;
-  const auto a = Operand<T>::normal(a_rows * lda, 1, 1, w.offset);
-  const auto b = Operand<T>::normal(b_rows * ldb, 2, 1, w.offset);
-  const auto bias = Operand<T>::normal(w.n, 3, 1, w.offset);
-  auto c = Operand<C>::normal(w.m * ldc, 4, 1, w.offset);
+  const auto a = Guarded<T>::normal(a_rows * lda, 1, 1, w.offset);
+  const auto b = Guarded<T>::normal(b_rows * ldb, 2, 1, w.offset);
+  const auto bias = Guarded<T>::normal(w.n, 3, 1, w.offset);
+  auto c = Guarded<C>::normal(w.m * ldc, 4, 1, w.offset);
   const auto before = c.values();
 
   MatmulOptions options;
@@ -125,26 +125,26 @@ TEST(Matmul, CrossesTheBlocksThatAreWidenedAtATime) {
 }
 
 TEST(Matmul, CountsLeadingDimensionsAsRows) {
-  const auto a = Operand<float>::normal(24, 1);
-  const auto b = Operand<float>::normal(12, 2);
-  Operand<float> flat(18), deep(18);
+  const auto a = Guarded<float>::normal(24, 1);
+  const auto b = Guarded<float>::normal(12, 2);
+  Guarded<float> flat(18), deep(18);
   matmul(flat.view({6, 3}), a.view({6, 4}), b.view({4, 3}));
   matmul(deep.view({2, 3, 3}), a.view({2, 3, 4}), b.view({4, 3}));
   EXPECT_EQ(flat.values(), deep.values());
 }
 
 TEST(Matmul, RepeatsToTheBit) {
-  const auto a = Operand<bf16>::normal(65 * 130, 1);
-  const auto b = Operand<bf16>::normal(130 * 70, 2);
-  Operand<float> first(65 * 70), second(65 * 70);
+  const auto a = Guarded<bf16>::normal(65 * 130, 1);
+  const auto b = Guarded<bf16>::normal(130 * 70, 2);
+  Guarded<float> first(65 * 70), second(65 * 70);
   matmul(first.view({65, 70}), a.view({65, 130}), b.view({130, 70}));
   matmul(second.view({65, 70}), a.view({65, 130}), b.view({130, 70}));
   EXPECT_EQ(first.values(), second.values());
 }
 
 TEST(Matmul, RefusesOperandsThatDoNotFit) {
-  Operand<float> a(12), b(12), c(9);
-  Operand<bf16> half(12);
+  Guarded<float> a(12), b(12), c(9);
+  Guarded<bf16> half(12);
   EXPECT_THROW(matmul(c.view({3, 3}), a.view({3, 4}), b.view({3, 4})), core::InternalError);
   EXPECT_THROW(matmul(c.view({3, 3}), a.view({3, 4}), half.view({4, 3})), core::InternalError);
   MatmulOptions options;
@@ -155,8 +155,8 @@ TEST(Matmul, RefusesOperandsThatDoNotFit) {
 
 template <class T, class Sum>
 void expect_column_sums(int64_t m, int64_t n, int64_t offset) {
-  const auto dy = Operand<T>::normal(m * n, 5, 1, offset);
-  auto dbias = Operand<Sum>::normal(n, 6, 1, offset);
+  const auto dy = Guarded<T>::normal(m * n, 5, 1, offset);
+  auto dbias = Guarded<Sum>::normal(n, 6, 1, offset);
   const auto before = dbias.values();
   bias_backward(dbias.view(), dy.view({m, n}));
   for (int64_t j = 0; j < n; ++j) {
@@ -188,8 +188,8 @@ TEST(BiasBackward, AddsTheColumnSums) {
 }
 
 TEST(BiasBackward, DoesNotDependOnTheNumberOfThreads) {
-  const auto dy = Operand<bf16>::normal(300 * 1100, 7);
-  Operand<float> one(1100), two(1100);
+  const auto dy = Guarded<bf16>::normal(300 * 1100, 7);
+  Guarded<float> one(1100), two(1100);
   {
     const Threads threads(1);
     bias_backward(one.view(), dy.view({300, 1100}));
