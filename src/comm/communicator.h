@@ -15,7 +15,9 @@ using core::ConstView;
 using core::View;
 using kernels::ReduceOp;
 
-/// Bytes this rank has copied towards its peers, by collective: counted where they are copied.
+/// Bytes this rank has copied towards its peers, by collective: counted where they are copied. What
+/// is written once for all counts once for each peer, as each of them copies it. A rank's own share
+/// never counts.
 struct Traffic {
   int64_t all_reduce = 0;
   int64_t reduce_scatter = 0;
@@ -31,10 +33,11 @@ struct Traffic {
 /// out is the same to the bit on every rank and in every run, whatever the timing: sums are taken
 /// in rank order. A group of one does nothing and never fails. One thread uses it at a time.
 ///
-/// Every wait ends: with the result, or with a CommError that names the operation, its sequence
-/// number, the step, and the ranks that are missing with what each did last; within 5 s when a peer
-/// has died, after the timeout when it is silent. Ranks that disagree on operation, size or dtype
-/// are told so, both sides named. After a CommError the communicator is unusable.
+/// All arguments are checked first: what breaks this contract on one rank alone is an
+/// InternalError. Every wait ends: with the result, or with a CommError that names the operation,
+/// its sequence number, the step, and the ranks that are missing with what each did last; within 5
+/// s when a peer has died, after the timeout when it is silent. Ranks that disagree on operation,
+/// size or dtype are told so, both sides named. After a CommError the communicator is unusable.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -45,14 +48,19 @@ class Communicator {
   /// rank r owns chunk r of elements/size (the first elements % size chunks one longer), and sends
   /// S − chunk_r + (N − 1) · chunk_r bytes: 2(N − 1)/N · S when it divides.
   virtual void all_reduce(View inout, ReduceOp op) = 0;
-  /// out [n] = op over ranks of their in [size · n], chunk `rank`. Sends (N − 1)/N · S, S = in's bytes.
+  /// out [n] = op over ranks of their in [size · n], chunk `rank`; out may be that chunk of in.
+  /// Sends (N − 1)/N · S, S = in's bytes.
   virtual void reduce_scatter(View out, ConstView in, ReduceOp op) = 0;
   /// out [size · n] = every rank's in [n], in rank order; in may be its own place in out. Sends
   /// (N − 1) · in's bytes.
   virtual void all_gather(View out, ConstView in) = 0;
   /// Root's values on every rank; the root sends (N − 1) · S.
   virtual void broadcast(View inout, int root) = 0;
+  /// One message to another rank, whose recv of the same dtype and elements it meets: messages
+  /// between two ranks keep their order. Sends S. Returns when `in` may be reused: a short message
+  /// is buffered, a long one waits for the receiver, so two ranks must not both send first.
   virtual void send(ConstView in, int peer) = 0;
+  /// Blocks until the message has come.
   virtual void recv(View out, int peer) = 0;
   virtual void barrier() = 0;
 
@@ -61,7 +69,8 @@ class Communicator {
   virtual int64_t memory_bytes() const = 0;
   /// For messages: the training step that is under way.
   virtual void set_step(int64_t step) = 0;
-  /// Tells the other ranks to stop at once with this message, on the way out after an error.
+  /// Tells the other ranks to stop at once with this message, on the way out after an error. Never
+  /// blocks. A rank whose communicator is destroyed while others wait for it stops them as well.
   virtual void abort(const std::string& why) = 0;
   /// "shm", "thread" or "self", for people.
   virtual const char* backend() const = 0;

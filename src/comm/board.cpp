@@ -1,0 +1,115 @@
+#include "comm/board.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "core/error.h"
+
+namespace tessera::comm {
+
+namespace {
+
+constexpr int64_t kPage = 4096;
+// A rank's boxes of one parity, all together. Measured: what is in flight should stay in a core's
+// second-level cache beside the caller's own data, and a turn should outweigh its synchronisation.
+constexpr int64_t kMostBoxBytes = int64_t{512} << 10;
+constexpr int64_t kMostCellBytes = int64_t{32} << 10;
+constexpr int64_t kLine = 64;
+
+int64_t round_up(int64_t value, int64_t to) {
+  return (value + to - 1) / to * to;
+}
+int64_t round_down(int64_t value, int64_t to) {
+  return value / to * to;
+}
+
+std::shared_ptr<Region> map(int64_t bytes, int flags, int fd) {
+  void* data = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_POPULATE | flags, fd, 0);
+  if (data == MAP_FAILED) {
+    throw core::CommError(fmt::format("cannot map {} bytes of memory shared by the ranks: {}",
+                                      bytes, std::strerror(errno)));
+  }
+  return std::make_shared<Region>(data, bytes);
+}
+
+}  // namespace
+
+std::shared_ptr<Region> Region::anonymous(int64_t bytes) {
+  return map(bytes, MAP_ANONYMOUS, -1);
+}
+std::shared_ptr<Region> Region::of_file(int fd, int64_t bytes) {
+  return map(bytes, 0, fd);
+}
+Region::~Region() {
+  munmap(data_, static_cast<size_t>(bytes_));
+}
+
+// After the counters, half of the memory at most is for collectives and half for messages; neither
+// takes more than it has use for.
+Layout Layout::of(int size, int64_t staging_bytes) {
+  const int64_t ranks = size;
+  Layout layout;
+  layout.size = size;
+  layout.seats = kPage;
+  layout.channels = layout.seats + round_up(ranks * int64_t{sizeof(Seat)}, kPage);
+  layout.boxes = layout.channels + round_up(ranks * ranks * int64_t{sizeof(Channel)}, kPage);
+  const int64_t half = std::max<int64_t>(0, (staging_bytes - layout.boxes - 2 * kPage) / 2);
+
+  layout.piece_bytes =
+      round_down(std::min(half / (2 * ranks * ranks), kMostBoxBytes / ranks), kLine);
+  layout.cells = layout.boxes + round_up(2 * ranks * ranks * layout.piece_bytes, kPage);
+  const int64_t cell = std::min(half / (ranks * ranks * kCells), kMostCellBytes + kLine);
+  layout.cell_bytes = round_down(cell, kLine) - int64_t{sizeof(Cell)};
+  layout.total_bytes =
+      layout.cells +
+      round_up(ranks * ranks * kCells * (layout.cell_bytes + int64_t{sizeof(Cell)}), kPage);
+
+  if (layout.piece_bytes < kLine || layout.cell_bytes < kLine) {
+    throw core::ConfigError(fmt::format(
+        "{} bytes of shared memory are too few for {} ranks on one host; at least {} "
+        "are needed",
+        staging_bytes, size, layout.boxes + 2 * kPage + 2 * ranks * ranks * 2 * kCells * kLine));
+  }
+  return layout;
+}
+
+void Board::wake_all() const {
+  for (int rank = 0; rank < size(); ++rank) {
+    wake(seat(rank).progress);
+    for (int to = 0; to < size(); ++to) {
+      Channel& pair = channel(rank, to);
+      if (pair.filled.sleepers.load() != 0) wake(pair.filled);
+      if (pair.drained.sleepers.load() != 0) wake(pair.drained);
+    }
+  }
+}
+
+void Board::stop(int rank, const std::string& why) const {
+  Notice& posted = notice();
+  uint32_t expected = Notice::running;
+  if (!posted.state.compare_exchange_strong(expected, Notice::writing)) return;
+  posted.rank = rank;
+  const size_t length = std::min(why.size(), Notice::kTextBytes - 1);
+  std::memcpy(posted.text, why.data(), length);
+  posted.text[length] = '\0';
+  posted.state.store(Notice::stopped, std::memory_order_seq_cst);
+  wake_all();
+}
+
+std::string Board::notice_text() const {
+  // Whoever is writing takes a microsecond, unless it was killed right there: do not wait for ever.
+  constexpr int kPatience = 1000;
+  for (int i = 0; i < kPatience && notice().state.load() == Notice::writing; ++i) {
+    std::this_thread::yield();
+  }
+  if (notice().state.load() != Notice::stopped) return "a rank died while it was failing";
+  return fmt::format("rank {} stopped: {}", notice().rank, notice().text);
+}
+
+}  // namespace tessera::comm

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "comm/counter.h"
+#include "comm/operation.h"
+
+// The memory that the ranks of a group share, for threads and for processes alike:
+//
+//   Notice                        why everybody stops, once somebody failed
+//   Seat      [size]              a rank's progress, what it does, who it is
+//   Channel   [size][size]        counters of the messages from one rank to another
+//   boxes     [size][2][size]     pieces of a collective: from a rank, by parity of the turn, to a
+//                                 rank; the box from a rank to itself is its bulletin, for all
+//   cells     [size][size][kCells]  pieces of messages: from a rank, to a rank
+//
+// Plain structures over zeroed memory; the rules of who writes what when are Member's.
+
+namespace tessera::comm {
+
+/// Pages shared by the ranks: anonymous for threads, a memfd for processes. Owns its mapping.
+class Region {
+ public:
+  /// Zeroed memory of this process. Throws CommError when there is none.
+  static std::shared_ptr<Region> anonymous(int64_t bytes);
+  /// Maps a file descriptor of that many bytes, which may be closed then. Throws CommError.
+  static std::shared_ptr<Region> of_file(int fd, int64_t bytes);
+  Region(void* data, int64_t bytes) : data_(data), bytes_(bytes) {}
+  ~Region();
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  void* data_;
+  int64_t bytes_;
+};
+
+/// The first failure, told to all.
+struct Notice {
+  enum State : uint32_t { running, writing, stopped };
+  static constexpr size_t kTextBytes = 3072;
+  alignas(64) std::atomic<uint32_t> state;
+  int rank;  ///< who stopped
+  char text[kTextBytes];
+};
+
+/// What a rank tells about itself. Only that rank writes here; where ranks are processes, rank 0
+/// enters who came, and with that marks it `joined`.
+struct Seat {
+  enum State : uint32_t { absent, joined, left };
+  static constexpr int kCpuWords = 16;  // as many as cpu_set_t
+
+  // One cache line, so that a peer learns of a turn and of its operation at once.
+  alignas(64) Counter progress;                                 ///< turns published
+  std::array<std::array<std::atomic<uint64_t>, 3>, 2> entered;  ///< operation, by parity of turn
+
+  // For messages of failure; best effort while the rank is running.
+  alignas(64) std::array<std::atomic<uint64_t>, 3> current;
+  std::atomic<int64_t> step;
+  std::atomic<uint32_t> idle;  ///< 1: the current operation is over
+  std::atomic<uint32_t> state;
+
+  // Written before the state becomes `joined`.
+  alignas(64) int64_t pid;
+  uint64_t start_time;
+  std::array<uint64_t, kCpuWords> cpus;
+};
+static_assert(sizeof(Counter) + 2 * 3 * 8 <= 64);
+
+/// The messages from one rank to another, in cells.
+struct Channel {
+  alignas(64) Counter filled;   ///< cells written, by the sender
+  alignas(64) Counter drained;  ///< cells read, by the receiver
+};
+
+/// A piece of a message, and the message it belongs to; the payload follows.
+struct Cell {
+  alignas(64) Words operation;
+  int64_t step;
+};
+static_assert(sizeof(Cell) == 64);
+
+/// Where things lie, a pure function of the number of ranks and of the memory they may share.
+struct Layout {
+  static constexpr uint32_t kCells = 4;
+  int size = 0;
+  int64_t piece_bytes = 0;                                ///< of a box
+  int64_t cell_bytes = 0;                                 ///< payload of a cell
+  int64_t seats = 0, channels = 0, boxes = 0, cells = 0;  ///< offsets
+  int64_t total_bytes = 0;
+
+  /// Throws ConfigError when `staging_bytes` cannot hold that many ranks.
+  static Layout of(int size, int64_t staging_bytes);
+};
+
+/// A region seen through its layout.
+class Board {
+ public:
+  Board(std::shared_ptr<Region> region, const Layout& layout)
+      : region_(std::move(region)), layout_(layout) {}
+
+  const Layout& layout() const { return layout_; }
+  int size() const { return layout_.size; }
+  Notice& notice() const { return *at<Notice>(0); }
+  Seat& seat(int rank) const { return at<Seat>(layout_.seats)[rank]; }
+  Channel& channel(int from, int to) const {
+    return at<Channel>(layout_.channels)[from * size() + to];
+  }
+  std::byte* box(int from, uint32_t turn, int to) const {
+    const int64_t index = (int64_t{from} * 2 + (turn & 1)) * size() + to;
+    return at<std::byte>(layout_.boxes) + index * layout_.piece_bytes;
+  }
+  Cell& cell(int from, int to, uint32_t index) const {
+    const int64_t number = (int64_t{from} * size() + to) * Layout::kCells + index % Layout::kCells;
+    return *at<Cell>(layout_.cells + number * (int64_t{sizeof(Cell)} + layout_.cell_bytes));
+  }
+
+  /// Posts the first failure; later ones are dropped. Wakes everybody.
+  void stop(int rank, const std::string& why) const;
+  /// What was posted: "rank 1 stopped: why". Call when the notice's state is not `running`.
+  std::string notice_text() const;
+  /// Wakes all who wait for anything.
+  void wake_all() const;
+
+ private:
+  template <class T>
+  T* at(int64_t offset) const {
+    return reinterpret_cast<T*>(region_->data() + offset);
+  }
+
+  std::shared_ptr<Region> region_;
+  Layout layout_;
+};
+
+}  // namespace tessera::comm

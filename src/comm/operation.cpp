@@ -1,0 +1,97 @@
+#include "comm/operation.h"
+
+#include <fmt/format.h>
+
+namespace tessera::comm {
+
+namespace {
+
+const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::none:
+      return "nothing";
+    case Kind::start:
+      return "rendezvous";
+    case Kind::all_reduce:
+      return "all-reduce";
+    case Kind::reduce_scatter:
+      return "reduce-scatter";
+    case Kind::all_gather:
+      return "all-gather";
+    case Kind::broadcast:
+      return "broadcast";
+    case Kind::barrier:
+      return "barrier";
+    case Kind::send:
+      return "send";
+    case Kind::recv:
+      return "recv";
+  }
+  return "?";
+}
+
+const char* name_of(kernels::ReduceOp op) {
+  switch (op) {
+    case kernels::ReduceOp::sum:
+      return "sum";
+    case kernels::ReduceOp::average:
+      return "average";
+    case kernels::ReduceOp::max:
+      return "max";
+    case kernels::ReduceOp::min:
+      return "min";
+  }
+  return "?";
+}
+
+bool reduces(Kind kind) {
+  return kind == Kind::all_reduce || kind == Kind::reduce_scatter;
+}
+bool has_data(Kind kind) {
+  return kind != Kind::none && kind != Kind::start && kind != Kind::barrier;
+}
+
+}  // namespace
+
+Words pack(const Operation& operation) {
+  return {static_cast<uint64_t>(operation.kind) | static_cast<uint64_t>(operation.op) << 8 |
+              static_cast<uint64_t>(operation.dtype) << 16 |
+              static_cast<uint64_t>(static_cast<uint32_t>(operation.peer)) << 32,
+          static_cast<uint64_t>(operation.elements), operation.sequence};
+}
+
+Operation unpack(const Words& words) {
+  return {static_cast<Kind>(words[0] & 0xff),
+          static_cast<kernels::ReduceOp>(words[0] >> 8 & 0xff),
+          static_cast<core::DType>(words[0] >> 16 & 0xff),
+          static_cast<int>(words[0] >> 32),
+          static_cast<int64_t>(words[1]),
+          static_cast<uint32_t>(words[2])};
+}
+
+std::string name_of(const Operation& operation) {
+  if (operation.kind == Kind::none || operation.kind == Kind::start) return name_of(operation.kind);
+  std::string text = fmt::format("{} #{}", name_of(operation.kind), operation.sequence);
+  if (operation.kind == Kind::send) text += fmt::format(" to rank {}", operation.peer);
+  if (operation.kind == Kind::recv) text += fmt::format(" from rank {}", operation.peer);
+  return text;
+}
+
+std::string describe(const Operation& operation, int64_t step) {
+  std::string text = name_of(operation);
+  if (has_data(operation.kind)) {
+    const char* dtype = core::name_of(operation.dtype);
+    const int64_t bytes = operation.elements * core::size_of(operation.dtype);
+    if (reduces(operation.kind)) {
+      text += fmt::format(" ({} {}, {} bytes)", dtype, name_of(operation.op), bytes);
+    } else if (operation.kind == Kind::broadcast) {
+      text += fmt::format(" ({} from rank {}, {} bytes)", dtype, operation.peer, bytes);
+    } else {
+      text += fmt::format(" ({}, {} bytes)", dtype, bytes);
+    }
+  }
+  if (step >= 0) text += fmt::format(" of step {}", step);
+  return text;
+}
+
+}  // namespace tessera::comm

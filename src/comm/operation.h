@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "core/dtype.h"
+#include "kernels/reduce.h"
+
+// What a rank is doing, as its peers see it: compared at the entry of every collective, and told in
+// every message of failure.
+
+namespace tessera::comm {
+
+enum class Kind : uint8_t {
+  none,
+  start,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  barrier,
+  send,
+  recv
+};
+
+/// One call of a communicator. A plain value.
+struct Operation {
+  Kind kind = Kind::none;
+  kernels::ReduceOp op = kernels::ReduceOp::sum;
+  core::DType dtype = core::DType::u8;
+  int peer = 0;           ///< the root of a broadcast, the other side of send and recv
+  int64_t elements = 0;   ///< of the argument that is the same on every rank
+  uint32_t sequence = 0;  ///< counts this communicator's collectives, or a pair's messages, from 1
+};
+
+/// An operation as words that fit a cache line beside others.
+using Words = std::array<uint64_t, 3>;
+Words pack(const Operation& operation);
+Operation unpack(const Words& words);
+
+/// "all-reduce #12"
+std::string name_of(const Operation& operation);
+/// "all-reduce #12 (fp32 sum, 4096 bytes) of step 3"; step -1 is left out.
+std::string describe(const Operation& operation, int64_t step);
+
+}  // namespace tessera::comm

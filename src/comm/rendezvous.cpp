@@ -1,0 +1,336 @@
+#include "comm/rendezvous.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/sysinfo.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "comm/liveness.h"
+#include "core/error.h"
+
+namespace tessera::comm {
+
+namespace {
+
+using core::CommError;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kSlice{20};  // between looks at who died, and between attempts to connect
+
+/// Owns a descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+/// What a rank says when it comes.
+struct Hello {
+  static constexpr uint64_t kMagic = 0x3172657373657431;  // changes with this protocol
+  uint64_t magic = kMagic;
+  int32_t rank = 0;
+  int32_t size = 0;
+  int64_t pid = 0;
+  uint64_t start_time = 0;
+  int64_t region_bytes = 0;
+};
+
+/// What it is told: welcome, with the file, or why not.
+struct Answer {
+  uint32_t welcome = 0;
+  char why[1020] = {};
+};
+
+// An abstract address: a zero byte, then a name that no file system knows.
+sockaddr_un address_of(const std::string& name, socklen_t* length) {
+  std::string full = fmt::format("tessera-{}-{}", geteuid(), name);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  constexpr size_t kMost = sizeof(address.sun_path) - 1;
+  if (full.size() > kMost) {
+    uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+    for (const char c : full) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    full = full.substr(0, kMost - 17) + fmt::format("-{:016x}", hash);
+  }
+  std::memcpy(address.sun_path + 1, full.data(), full.size());
+  *length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + full.size());
+  return address;
+}
+
+Descriptor make_socket() {
+  Descriptor made(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!made) throw CommError(fmt::format("cannot make a Unix socket: {}", std::strerror(errno)));
+  return made;
+}
+
+ucred credentials_of(const Descriptor& connection) {
+  ucred peer{};
+  socklen_t length = sizeof(peer);
+  if (getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) peer.pid = 0;
+  return peer;
+}
+
+int poll_timeout(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+  return static_cast<int>(std::max<int64_t>(0, left.count()));
+}
+
+/// Sends the answer, and the file with it when fd is not -1.
+void answer(const Descriptor& connection, const Answer& text, int fd) {
+  iovec data{const_cast<Answer*>(&text), sizeof(text)};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  if (fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
+  }
+  // A peer that is gone by now is noticed by its seat.
+  sendmsg(connection.get(), &message, MSG_NOSIGNAL);
+}
+
+/// Receives an answer and its file; false when rank 0 has closed the connection or is too late.
+bool receive_answer(const Descriptor& connection, Clock::time_point deadline, Answer* text,
+                    Descriptor* file) {
+  pollfd readable{connection.get(), POLLIN, 0};
+  if (poll(&readable, 1, poll_timeout(deadline)) != 1) return false;
+  iovec data{text, sizeof(*text)};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  if (recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC) != sizeof(*text)) return false;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(header), sizeof(int));
+    *file = Descriptor(fd);
+  }
+  return true;
+}
+
+/// Rank 0 at the door.
+class Door {
+ public:
+  Door(const Rendezvous& rendezvous, const SharedFile& file, Member& host)
+      : rendezvous_(rendezvous),
+        file_(file),
+        host_(host),
+        deadline_(Clock::now() + rendezvous.timeout) {}
+
+  void admit_all() {
+    open();
+    for (int arrived = 1; arrived < rendezvous_.size;) {
+      wait_for_news();
+      for (size_t i = 0; i < waiting_.size();) {
+        Hello hello;
+        const ssize_t length =
+            recv(waiting_[i].get(), &hello, sizeof(hello), MSG_DONTWAIT | MSG_TRUNC);
+        if (length < 0 && (errno == EAGAIN || errno == EINTR)) {
+          ++i;
+          continue;
+        }
+        if (length == sizeof(hello) && hello.magic == Hello::kMagic) {
+          admit(waiting_[i], hello);
+          ++arrived;
+        }
+        waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+      check();
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) {
+    const std::string why = fmt::format("rendezvous \"{}\": {}", rendezvous_.name, what);
+    host_.stop(why);
+    throw CommError(why);
+  }
+
+  void open() {
+    listener_ = make_socket();
+    socklen_t length = 0;
+    const sockaddr_un address = address_of(rendezvous_.name, &length);
+    while (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+      if (errno != EADDRINUSE) fail(std::strerror(errno));
+      if (Clock::now() >= deadline_) fail("another run is still meeting under this name");
+      poll(nullptr, 0, static_cast<int>(kSlice.count()));
+    }
+    if (listen(listener_.get(), SOMAXCONN) != 0) fail(std::strerror(errno));
+  }
+
+  // Waits a slice for somebody to come or to speak, and lets in who comes.
+  void wait_for_news() {
+    std::vector<pollfd> news{{listener_.get(), POLLIN, 0}};
+    for (const Descriptor& connection : waiting_) news.push_back({connection.get(), POLLIN, 0});
+    poll(news.data(), news.size(), static_cast<int>(kSlice.count()));
+    if ((news[0].revents & POLLIN) == 0) return;
+    Descriptor connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (connection && credentials_of(connection).uid == geteuid()) {
+      waiting_.push_back(std::move(connection));
+    }
+  }
+
+  void admit(const Descriptor& connection, const Hello& hello) {
+    const std::string objection = object_to(hello, credentials_of(connection).pid);
+    Answer text;
+    if (!objection.empty()) {
+      const size_t length = std::min(objection.size(), sizeof(text.why) - 1);
+      std::memcpy(text.why, objection.data(), length);
+      answer(connection, text, -1);
+      fail(objection);
+    }
+    Seat& seat = file_.board().seat(hello.rank);
+    seat.pid = hello.pid;
+    seat.start_time = hello.start_time;
+    seat.state.store(Seat::joined);
+    text.welcome = 1;
+    answer(connection, text, file_.fd());
+  }
+
+  std::string object_to(const Hello& hello, pid_t seen_pid) const {
+    if (hello.size != rendezvous_.size) {
+      return fmt::format("rank {} was started for {} ranks, rank 0 for {}", hello.rank, hello.size,
+                         rendezvous_.size);
+    }
+    if (hello.rank <= 0 || hello.rank >= rendezvous_.size) {
+      return fmt::format("there is no rank {} among {}", hello.rank, rendezvous_.size);
+    }
+    if (hello.region_bytes != file_.board().layout().total_bytes) {
+      return fmt::format("rank {} would share {} bytes of memory, rank 0 {}", hello.rank,
+                         hello.region_bytes, file_.board().layout().total_bytes);
+    }
+    if (file_.board().seat(hello.rank).state.load() != Seat::absent) {
+      return fmt::format("two processes came as rank {}: {} and {}", hello.rank,
+                         file_.board().seat(hello.rank).pid, hello.pid);
+    }
+    if (hello.pid != seen_pid) {
+      return fmt::format(
+          "rank {} runs in another PID namespace (it is {} to itself, {} here), "
+          "where its death would not be noticed",
+          hello.rank, hello.pid, seen_pid);
+    }
+    return "";
+  }
+
+  void check() {
+    const Board& board = file_.board();
+    std::vector<int> missing;
+    for (int rank = 1; rank < rendezvous_.size; ++rank) {
+      const uint32_t state = board.seat(rank).state.load();
+      if (state == Seat::absent) missing.push_back(rank);
+      if (state == Seat::left) fail(fmt::format("rank {} left", rank));
+      if (host_.is_gone(rank)) {
+        fail(fmt::format("rank {} died (pid {} is gone)", rank, board.seat(rank).pid));
+      }
+    }
+    if (board.notice().state.load() != Notice::running) fail(board.notice_text());
+    if (!missing.empty() && Clock::now() >= deadline_) {
+      fail(fmt::format("not arrived within {} s: rank {}",
+                       std::chrono::duration<double>(rendezvous_.timeout).count(),
+                       fmt::join(missing, ", rank ")));
+    }
+  }
+
+  const Rendezvous& rendezvous_;
+  const SharedFile& file_;
+  Member& host_;
+  Clock::time_point deadline_;
+  Descriptor listener_;
+  std::vector<Descriptor> waiting_;  // connected, yet to say hello
+};
+
+int make_file(const Layout& layout) {
+  const int fd = memfd_create("tessera", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  int error = fd < 0 ? errno : 0;
+  if (error == 0) error = posix_fallocate(fd, 0, layout.total_bytes);
+  if (error != 0) {
+    if (fd >= 0) close(fd);
+    struct sysinfo info {};
+    sysinfo(&info);
+    throw CommError(fmt::format(
+        "no shared memory for {} ranks: {} bytes are needed, {} are free ({}); use fewer ranks on "
+        "this host, or raise the memory limit of the container",
+        layout.size, layout.total_bytes, uint64_t{info.freeram} * info.mem_unit,
+        std::strerror(error)));
+  }
+  fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  return fd;
+}
+
+}  // namespace
+
+SharedFile::SharedFile(const Layout& layout)
+    : fd_(make_file(layout)), board_(Region::of_file(fd_, layout.total_bytes), layout) {}
+
+SharedFile::~SharedFile() {
+  close(fd_);
+}
+
+void admit_ranks(const Rendezvous& rendezvous, const SharedFile& file, Member& host) {
+  Door(rendezvous, file, host).admit_all();
+}
+
+Board join_ranks(const Rendezvous& rendezvous, const Layout& layout) {
+  const auto deadline = Clock::now() + rendezvous.timeout;
+  socklen_t length = 0;
+  const sockaddr_un address = address_of(rendezvous.name, &length);
+  const Hello hello{Hello::kMagic, rendezvous.rank,         rendezvous.size,
+                    getpid(),      start_time_of(getpid()), layout.total_bytes};
+  // Rank 0 may not be there yet, or be a run under the same name that is about to end.
+  for (; Clock::now() < deadline; poll(nullptr, 0, static_cast<int>(kSlice.count()))) {
+    const Descriptor connection = make_socket();
+    if (connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+      continue;
+    }
+    if (credentials_of(connection).uid != geteuid()) {
+      throw CommError(fmt::format("rendezvous \"{}\" is held by another user", rendezvous.name));
+    }
+    if (::send(connection.get(), &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) continue;
+    Answer text;
+    Descriptor file;
+    if (!receive_answer(connection, deadline, &text, &file)) continue;
+    if (text.welcome == 0 || !file) {
+      throw CommError(fmt::format("rendezvous \"{}\": {}", rendezvous.name, text.why));
+    }
+    return {Region::of_file(file.get(), layout.total_bytes), layout};
+  }
+  throw CommError(fmt::format(
+      "rendezvous \"{}\": not arrived within {} s: rank 0, for which rank "
+      "{} is waiting",
+      rendezvous.name, std::chrono::duration<double>(rendezvous.timeout).count(), rendezvous.rank));
+}
+
+}  // namespace tessera::comm

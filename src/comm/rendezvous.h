@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "comm/board.h"
+#include "comm/member.h"
+
+// How processes of one host come to share a board without leaving anything behind: rank 0 makes an
+// unnamed memory file (memfd) and listens on an abstract Unix socket, whose name exists only while
+// somebody has it open; the others connect and are handed the file. Both vanish with their last
+// process, however it ends. Only processes of the same user are let in, on either side.
+
+namespace tessera::comm {
+
+/// Who meets where.
+struct Rendezvous {
+  std::string name;  ///< the same on all ranks of a run, and on no others
+  int rank;
+  int size;
+  std::chrono::milliseconds timeout;
+};
+
+/// Memory to share: a descriptor, owned, and the board over it.
+class SharedFile {
+ public:
+  /// Takes all the pages at once, so that shortage is an error here and not a SIGBUS later. Throws
+  /// CommError that says what is needed and what is free.
+  explicit SharedFile(const Layout& layout);
+  ~SharedFile();
+  SharedFile(const SharedFile&) = delete;
+  SharedFile& operator=(const SharedFile&) = delete;
+  int fd() const { return fd_; }
+  const Board& board() const { return board_; }
+
+ private:
+  int fd_;
+  Board board_;
+};
+
+/// Rank 0's side: hands the file to the others as they come, and takes down who they are in their
+/// seats. `host` is rank 0's member. Throws CommError that names ranks missing after the timeout, a
+/// rank that came twice or with other settings, or one that died meanwhile.
+void admit_ranks(const Rendezvous& rendezvous, const SharedFile& file, Member& host);
+
+/// The others' side: the board that rank 0 hands out. Throws CommError when rank 0 is not there in
+/// time, or refuses.
+Board join_ranks(const Rendezvous& rendezvous, const Layout& layout);
+
+}  // namespace tessera::comm

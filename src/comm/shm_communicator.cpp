@@ -1,0 +1,49 @@
+// Ranks as processes of one host: a board in a memory file that rank 0 hands to the others.
+
+#include <unistd.h>
+
+#include "comm/board_communicator.h"
+#include "comm/cores.h"
+#include "comm/rendezvous.h"
+
+namespace tessera::comm {
+
+namespace {
+
+std::unique_ptr<Member> sit_down(const Board& board, int rank, const CommOptions& options) {
+  board.seat(rank).cpus = usable_cores();
+  return std::make_unique<Member>(board, rank, options, std::make_unique<Liveness>(board.size()));
+}
+
+std::unique_ptr<Member> meet(const Rendezvous& rendezvous, const CommOptions& options) {
+  const Layout layout = Layout::of(rendezvous.size, options.staging_bytes);
+  if (rendezvous.rank != 0) {
+    return sit_down(join_ranks(rendezvous, layout), rendezvous.rank, options);
+  }
+  const SharedFile file(layout);
+  Seat& seat = file.board().seat(0);
+  seat.pid = getpid();
+  seat.start_time = start_time_of(getpid());
+  seat.state.store(Seat::joined);
+  auto member = sit_down(file.board(), 0, options);
+  admit_ranks(rendezvous, file, *member);
+  return member;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_shm_communicator(int rank, int size,
+                                                    const std::string& rendezvous,
+                                                    const CommOptions& options) {
+  CHECK(size >= 1 && rank >= 0 && rank < size, "a rank is one of the group");
+  if (size == 1) return make_self_communicator();
+  auto member = meet({rendezvous, rank, size, options.timeout}, options);
+  // The first turn: everybody is here, and has said what cores it may use.
+  member->enter({Kind::start}, nullptr);
+  member->take_turn();
+  member->finish();
+  member->learn_cores();
+  return std::make_unique<BoardCommunicator>(std::move(member), "shm");
+}
+
+}  // namespace tessera::comm

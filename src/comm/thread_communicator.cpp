@@ -1,0 +1,30 @@
+// Ranks as threads: a board in memory of this process, every seat taken from the start.
+
+#include "comm/board_communicator.h"
+#include "comm/cores.h"
+
+namespace tessera::comm {
+
+std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int size,
+                                                                     const CommOptions& options) {
+  CHECK(size >= 1, "a group has at least one rank");
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  if (size == 1) {
+    communicators.push_back(make_self_communicator());
+    return communicators;
+  }
+  const Layout layout = Layout::of(size, options.staging_bytes);
+  const Board board(Region::anonymous(layout.total_bytes), layout);
+  for (int rank = 0; rank < size; ++rank) {
+    board.seat(rank).cpus = usable_cores();
+    board.seat(rank).state.store(Seat::joined);
+  }
+  for (int rank = 0; rank < size; ++rank) {
+    auto member = std::make_unique<Member>(board, rank, options, nullptr);
+    member->learn_cores();
+    communicators.push_back(std::make_unique<BoardCommunicator>(std::move(member), "thread"));
+  }
+  return communicators;
+}
+
+}  // namespace tessera::comm
