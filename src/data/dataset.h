@@ -9,14 +9,14 @@ namespace tessera::data {
 
 /// Sequences with their labels, owned. B sequences of T tokens.
 struct Batch {
-  int64_t batch = 0;                ///< B
-  int64_t seq_len = 0;              ///< T
-  std::vector<int32_t> inputs;      ///< [B, T]
-  std::vector<int32_t> labels;      ///< [B, T]: the next token; −1 where it does not count
-  std::vector<int32_t> doc_start;   ///< [B, T]: index in the row where the token's document starts;
-                                    ///< all 0 without document mask
-  std::vector<int64_t> samples;     ///< [B]: global sample numbers, step · global batch + place
-  int64_t valid_tokens() const;     ///< labels that are not −1
+  int64_t batch = 0;               ///< B
+  int64_t seq_len = 0;             ///< T
+  std::vector<int32_t> inputs;     ///< [B, T]
+  std::vector<int32_t> labels;     ///< [B, T]: the next token; −1 where it does not count
+  std::vector<int32_t> doc_start;  ///< [B, T]: index in the row where the token's document starts;
+                                   ///< all 0 without document mask
+  std::vector<int64_t> samples;    ///< [B]: global sample numbers, step · global batch + place
+  int64_t valid_tokens() const;    ///< labels that are not −1
 };
 
 /// One run's tokens cut into windows of T + 1: window w predicts tokens w·T + 1 … w·T + T. The

@@ -1,0 +1,174 @@
+#include "data/corpus.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+
+#include "core/error.h"
+#include "data/token_file.h"
+
+namespace tessera::data {
+namespace {
+
+constexpr int64_t kCheckedAtStart = int64_t{1} << 30;  // tokens: seconds of reading
+
+bool is_token_file(const std::string& path) {
+  return looks_like_token_file(MappedFile(path, "The data file").bytes());
+}
+
+std::shared_ptr<const TokenFile> open_token_file(const std::string& path, int64_t vocab_size,
+                                                 std::vector<std::string>& warnings) {
+  auto file = std::make_shared<const TokenFile>(path);
+  if (file->num_tokens() == 0) {
+    throw core::ConfigError(fmt::format(
+        "The token file \"{}\" is empty: there is nothing to train on. Make it again with `tessera "
+        "data tokenize`.",
+        path));
+  }
+  if (file->token_bytes() == 2 && vocab_size > kMaxVocab16) {
+    warnings.push_back(fmt::format(
+        "The token file \"{}\" has uint16 ids, but the vocabulary has {} tokens: if it was made "
+        "with "
+        "this tokenizer, ids above 65535 were cut to others. Make it again with `tessera data "
+        "tokenize`.",
+        path, vocab_size));
+  }
+  if (file->num_tokens() <= kCheckedAtStart) file->check_ids(vocab_size);
+  return file;
+}
+
+void finish_counts(const EncodeCounts& encoded, Corpus& corpus) {
+  corpus.encoded = encoded;
+  std::vector<std::string>& warnings = corpus.warnings;
+  const DocumentCounts& documents = corpus.documents;
+  if (encoded.invalid_bytes > 0) {
+    warnings.push_back(fmt::format(
+        "{} of {} bytes of the text are not UTF-8; each became a token of its own, none was lost.",
+        encoded.invalid_bytes, encoded.bytes));
+  }
+  if (encoded.special_texts > 0) {
+    warnings.push_back(fmt::format(
+        "The text of special tokens stands {} times in documents; it was encoded as plain text.",
+        encoded.special_texts));
+  }
+  if (documents.empty > 0) {
+    warnings.push_back(fmt::format("{} of {} documents are empty and were passed over.",
+                                   documents.empty, documents.empty + documents.documents));
+  }
+}
+
+/// Appends the tokens of every document of a text file and the separator after each, calling `next`
+/// when a document is in `ids`.
+void tokenize_file(const std::string& path, Encoder& encoder, int32_t separator, Corpus& corpus,
+                   std::vector<int32_t>& ids, const std::function<void()>& next) {
+  const DocumentCounts counts = for_each_document(path, [&](std::string_view document) {
+    encoder.encode(document, ids);
+    ids.push_back(separator);
+    next();
+  });
+  corpus.documents.documents += counts.documents;
+  corpus.documents.empty += counts.empty;
+}
+
+void require_paths(const DataSource& source) {
+  CHECK(source.tokenizer != nullptr);
+  if (source.paths.empty()) {
+    throw core::ConfigError(
+        "No data is given: data.path is empty. Name text, JSON Lines (.jsonl) or token files.");
+  }
+}
+
+/// The place after the separator that is nearest to `target`, at most `reach` from it.
+std::optional<int64_t> nearest_document_end(const TokenSource& tokens, int64_t target,
+                                            int64_t reach, int32_t separator) {
+  const int64_t first = std::max<int64_t>(0, target - reach - 1);
+  const int64_t last = std::min(tokens.size(), target + reach);
+  std::vector<int32_t> ids(static_cast<size_t>(last - first));
+  tokens.read(first, ids);
+  std::optional<int64_t> nearest;
+  for (int64_t place = first; place < last; ++place) {
+    if (ids[static_cast<size_t>(place - first)] != separator) continue;
+    const int64_t end = place + 1;
+    if (!nearest || std::abs(end - target) < std::abs(*nearest - target)) nearest = end;
+  }
+  return nearest;
+}
+
+int64_t choose_cut(const TokenSource& tokens, const SplitOptions& options) {
+  const auto held_out = static_cast<int64_t>(
+      std::llround(options.validation_fraction * static_cast<double>(tokens.size())));
+  const int64_t target = tokens.size() - held_out;
+  const auto end = nearest_document_end(tokens, target, held_out / 10, options.separator);
+  const int64_t cut = end ? *end : target - target % options.seq_len;
+  if (cut < 2 || tokens.size() - cut < 2) {
+    throw core::ConfigError(fmt::format(
+        "The text has {} tokens, too few to hold a fraction of {} of them back for validation: "
+        "each "
+        "part needs two. Give a longer text, another data.validation_fraction, or 0 for none.",
+        tokens.size(), options.validation_fraction));
+  }
+  return cut;
+}
+
+}  // namespace
+
+Corpus load_corpus(const DataSource& source) {
+  require_paths(source);
+  const int64_t vocab_size = source.tokenizer->vocab_size();
+  Corpus corpus;
+  auto tokens = std::make_shared<TokenSource>(vocab_size);
+  Encoder encoder(*source.tokenizer);
+  for (const std::string& path : source.paths) {
+    if (is_token_file(path)) {
+      tokens->append(open_token_file(path, vocab_size, corpus.warnings));
+      continue;
+    }
+    std::vector<int32_t> ids;
+    tokenize_file(path, encoder, source.tokenizer->separator(), corpus, ids, [] {});
+    tokens->append(std::move(ids));
+  }
+  corpus.tokens = std::move(tokens);
+  finish_counts(encoder.counts(), corpus);
+  return corpus;
+}
+
+Corpus write_token_file(const DataSource& source, const std::string& output) {
+  require_paths(source);
+  Corpus corpus;
+  Encoder encoder(*source.tokenizer);
+  TokenFileWriter writer(output, source.tokenizer->vocab_size());
+  std::vector<int32_t> ids;
+  for (const std::string& path : source.paths) {
+    tokenize_file(path, encoder, source.tokenizer->separator(), corpus, ids, [&] {
+      writer.append(ids);
+      ids.clear();
+    });
+  }
+  writer.finish();
+  finish_counts(encoder.counts(), corpus);
+  return corpus;
+}
+
+Split split_corpus(const std::shared_ptr<const TokenSource>& tokens, const SplitOptions& options) {
+  CHECK(options.seq_len > 0);
+  if (!(options.validation_fraction >= 0 && options.validation_fraction < 1)) {
+    throw core::ConfigError(
+        fmt::format("data.validation_fraction is {}: it is the part of the text that is held back, "
+                    "from 0 (none) "
+                    "to below 1. 0.05 is usual.",
+                    options.validation_fraction));
+  }
+  Split split;
+  split.cut = tokens->size();
+  if (options.validation_fraction > 0) {
+    split.cut = choose_cut(*tokens, options);
+    split.validation = make_dataset(tokens, split.cut, tokens->size() - split.cut, options);
+  }
+  split.train = make_dataset(tokens, 0, split.cut, options);
+  return split;
+}
+
+}  // namespace tessera::data
