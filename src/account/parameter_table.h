@@ -41,24 +41,26 @@ enum class Role : uint8_t {
 
 /// One parameter. Weights of products are [out, in].
 struct Parameter {
-  std::string name;      ///< canonical: "model.layers.3.self_attn.q_proj.weight"
-  core::Shape shape;     ///< global
+  std::string name;   ///< canonical: "model.layers.3.self_attn.q_proj.weight"
+  core::Shape shape;  ///< global
   Role role{};
-  int unit = 0;          ///< index into units
-  int64_t offset = 0;    ///< elements from the start of the unit's flat buffer
+  int unit = 0;        ///< index into units
+  int64_t offset = 0;  ///< elements from the start of the unit's flat buffer
   Init init = Init::zeros;
-  double init_std = 0;   ///< of Init::normal
-  bool decay = false;    ///< weight decay applies: matrices and embeddings, not biases and norms
+  double init_std = 0;  ///< of Init::normal
+  bool decay = false;   ///< weight decay applies: matrices and embeddings, not biases and norms
   int64_t elements() const { return shape.elements(); }
 };
 
 /// What is gathered, reduced and freed as one: the embeddings, a block, the final norm and head.
 struct Unit {
-  std::string name;        ///< "embed", "layers.3", "head"
-  int first = 0;           ///< its parameters: [first, first + count) of the table
+  std::string name;  ///< "embed", "layers.3", "head"
+  int first = 0;     ///< its parameters: [first, first + count) of the table
   int count = 0;
-  int64_t elements = 0;    ///< without padding
-  int64_t padded_elements(int64_t shards) const { return (elements + shards - 1) / shards * shards; }
+  int64_t elements = 0;  ///< without padding
+  int64_t padded_elements(int64_t shards) const {
+    return (elements + shards - 1) / shards * shards;
+  }
 };
 
 struct ParameterTable {

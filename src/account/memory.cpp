@@ -1,0 +1,117 @@
+#include "account/memory.h"
+
+#include <algorithm>
+
+// Legend: B sequences, T tokens each, N = B · T rows, C hidden_size, I intermediate_size, H heads,
+// G key-value heads, D head_dim, V vocab_size.
+
+namespace tessera::account {
+namespace {
+
+constexpr int64_t kArenaAlignment = 64;
+constexpr int64_t kLogitsChunkBytes = int64_t{64} << 20;
+constexpr int64_t kLogitsRowMultiple = 32;
+
+constexpr int64_t rounded(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+/// Bytes of the tensors of one micro-batch, each as the arena rounds it.
+struct TensorBytes {
+  TensorBytes(const spec::ModelConfig& config, const ActivationSizes& sizes) {
+    const int64_t element = core::size_of(sizes.dtype);
+    const int64_t statistic = std::max<int64_t>(element, 4);
+    const int64_t rows = sizes.batch * sizes.seq_len;
+    const int64_t heads = config.num_attention_heads;
+    const auto bytes = [&](int64_t width) {
+      return rounded(rows * width * element, kArenaAlignment);
+    };
+    stream = bytes(config.hidden_size);
+    qkv = bytes((heads + 2 * config.num_key_value_heads) * config.head_dim);
+    context = bytes(heads * config.head_dim);
+    mlp = bytes(config.intermediate_size);
+    row_statistic = rounded(rows * statistic, kArenaAlignment);
+    head_statistic = rounded(rows * heads * statistic, kArenaAlignment);
+    scratch = rounded(sizes.attention_scratch_bytes, kArenaAlignment);
+    dropped = config.dropout > 0 ? stream : 0;
+    logits_chunk = logits_chunk_bytes(rows, config.vocab_size, element, statistic);
+  }
+
+  /// The logits of one chunk of rows and their losses: as few equal chunks as fit in the limit.
+  static int64_t logits_chunk_bytes(int64_t rows, int64_t vocab_size, int64_t element,
+                                    int64_t statistic) {
+    const int64_t row_bytes = rounded(vocab_size, kLogitsRowMultiple) * element;
+    const int64_t most_rows = std::max<int64_t>(1, kLogitsChunkBytes / row_bytes);
+    const int64_t num_chunks = std::max<int64_t>(1, (rows + most_rows - 1) / most_rows);
+    const int64_t chunk_rows = (rows + num_chunks - 1) / num_chunks;
+    return rounded(chunk_rows * row_bytes, kArenaAlignment) +
+           rounded(chunk_rows * statistic, kArenaAlignment);
+  }
+
+  /// Kept by a block until its backward: both norms' outputs and the stream between them with the
+  /// norms' statistics, attention's three, the MLP's two.
+  int64_t block_saved() const { return attention_part() + stream + 2 * row_statistic + 2 * mlp; }
+  /// Of that, what is there when attention runs, and attention's scratch beside it.
+  int64_t at_attention() const { return attention_part() + scratch; }
+  /// A block's backward: gradients of both norms' outputs, the middle, the MLP's inside and QKV,
+  /// two more where dropout makes a copy, and the context's beside the scratch.
+  int64_t block_gradients() const {
+    return 3 * stream + 2 * dropped + mlp + qkv + context + scratch;
+  }
+  /// The final norm's output and statistics, and the logits.
+  int64_t head() const { return stream + 2 * row_statistic + logits_chunk; }
+
+  int64_t stream = 0;          ///< [N, C]
+  int64_t qkv = 0;             ///< [N, (H + 2G) · D]
+  int64_t context = 0;         ///< [N, H · D]
+  int64_t mlp = 0;             ///< [N, I]
+  int64_t row_statistic = 0;   ///< [N] of a norm
+  int64_t head_statistic = 0;  ///< [B, H, T] of the softmax
+  int64_t scratch = 0;
+  int64_t dropped = 0;  ///< [N, C] where there is dropout
+  int64_t logits_chunk = 0;
+
+ private:
+  int64_t attention_part() const {
+    return 2 * stream + 2 * row_statistic + qkv + context + head_statistic;
+  }
+};
+
+}  // namespace
+
+StateBytes state_bytes(const ParameterTable& table, const spec::TrainingConfig& training,
+                       int64_t shards) {
+  int64_t elements = 0;
+  for (const Unit& unit : table.units) elements += unit.padded_elements(shards);
+  const bool bf16 = training.precision == spec::Precision::bf16;
+  const bool bf16_gradients = training.gradient_dtype == spec::GradientDtype::bf16;
+  StateBytes bytes;
+  bytes.weights = elements * (bf16 ? 2 : 4);
+  bytes.gradients = elements * (bf16_gradients ? 2 : 4);
+  bytes.optimizer = elements * (bf16 ? 12 : 8);
+  return bytes;
+}
+
+int64_t training_activation_bytes(const spec::ModelConfig& given, const ActivationSizes& sizes) {
+  const spec::ModelConfig config = spec::resolved(given);
+  const TensorBytes t(config, sizes);
+  const bool recompute = sizes.recompute == spec::Recompute::full;
+  const int64_t layers = config.num_hidden_layers;
+  const int64_t kept = recompute ? 0 : t.block_saved();
+  // Two buffers for the stream's gradient, the embedding's output, and every block's.
+  const int64_t below_last = (3 + layers) * t.stream + std::max<int64_t>(layers - 1, 0) * kept;
+  const int64_t after_blocks = below_last + (layers > 0 ? kept : 0);
+  // A block's saved tensors are whole again, kept or made anew, when its backward begins. The last
+  // block is the worst: everything below it is still there.
+  const int64_t forward = below_last + std::max(t.at_attention(), t.block_saved());
+  const int64_t backward = below_last + t.block_saved() + t.block_gradients();
+  return std::max({forward, after_blocks + t.head(), backward});
+}
+
+int64_t evaluation_activation_bytes(const spec::ModelConfig& given, const ActivationSizes& sizes) {
+  const spec::ModelConfig config = spec::resolved(given);
+  const TensorBytes t(config, sizes);
+  return 2 * t.stream + std::max({t.at_attention(), t.block_saved(), t.head()});
+}
+
+}  // namespace tessera::account

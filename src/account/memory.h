@@ -1,0 +1,43 @@
+#pragma once
+
+// Memory of a rank, predicted from the configuration. The ledger (core/memory.h) counts the same
+// where it is allocated, without these formulas; a test holds the two equal to the byte.
+
+#include <cstdint>
+
+#include "account/parameter_table.h"
+#include "core/dtype.h"
+#include "spec/run_config.h"
+
+namespace tessera::account {
+
+/// What training keeps from step to step, in bytes.
+struct StateBytes {
+  int64_t weights = 0;
+  int64_t gradients = 0;
+  int64_t optimizer = 0;  ///< fp32 masters, where the weights are not their own, and two moments
+  int64_t total() const { return weights + gradients + optimizer; }
+};
+
+/// Every unit whole, padded to divide by `shards`. A parameter takes 2 + g + 12 bytes in bf16
+/// (ZeRO's 16 with bf16 gradients, 18 with fp32 ones) and 4 + g + 8 in fp32, g being the
+/// gradient's.
+StateBytes state_bytes(const ParameterTable& table, const spec::TrainingConfig& training,
+                       int64_t shards = 1);
+
+/// What decides the size of one micro-batch's activations, besides the model.
+struct ActivationSizes {
+  int64_t batch = 1;    ///< B, sequences of the micro-batch
+  int64_t seq_len = 1;  ///< T
+  core::DType dtype = core::DType::f32;
+  spec::Recompute recompute = spec::Recompute::none;
+  int64_t attention_scratch_bytes = 0;  ///< of the attention kernel for this B and T
+};
+
+/// The peak of the activation arena over the forward and backward of one micro-batch.
+int64_t training_activation_bytes(const spec::ModelConfig& config, const ActivationSizes& sizes);
+
+/// The peak over a forward pass for the loss alone; `recompute` does not matter.
+int64_t evaluation_activation_bytes(const spec::ModelConfig& config, const ActivationSizes& sizes);
+
+}  // namespace tessera::account
