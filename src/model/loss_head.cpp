@@ -18,6 +18,12 @@ int64_t count_valid(ConstView labels) {
   return std::count_if(label, label + labels.elements(), [](int32_t id) { return id >= 0; });
 }
 
+/// What the gradient of every token's loss is multiplied by.
+float scale_of(const Pass& pass, int64_t valid_tokens) {
+  if (!TESSERA_FAULT("model_micro_batch_divisor")) return pass.grad_scale;
+  return 1.0f / static_cast<float>(std::max<int64_t>(1, valid_tokens));
+}
+
 /// Rows [first, first + count) of x [N, C].
 ConstView rows_of(ConstView x, int64_t first, int64_t count) {
   const int64_t width = x.shape.last();
@@ -43,10 +49,7 @@ LossResult DenseLossHead::forward(Pass& pass, View dx, ConstView x, ConstView la
   const int64_t vocab_size = head.value.shape[0];
   const int64_t chunk = head_chunk_rows(rows, vocab_size, x.dtype);
   LossResult result{0, count_valid(labels)};
-  float grad_scale = pass.grad_scale;
-  if (TESSERA_FAULT("model_micro_batch_divisor")) {
-    grad_scale = 1.0f / static_cast<float>(std::max<int64_t>(1, result.valid_tokens));
-  }
+  const float grad_scale = scale_of(pass, result.valid_tokens);
 
   const core::Arena::Scope scope(pass.arena);
   const int64_t stride = head_row_stride(vocab_size);

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <vector>
-
 #include "model/layer_factory.h"
 
 namespace tessera::model {
