@@ -24,7 +24,7 @@ using core::View;
 
 /// Half the distance from 1 to the next number: the relative error of one rounding.
 inline double unit_roundoff(DType dtype) {
-  return dtype == DType::f64 ? 0x1.0p-53 : dtype == DType::f32 ? 0x1.0p-24 : 0x1.0p-9;
+  return dtype == DType::f64 ? 0x1.0p-53 : dtype == DType::f32 ? 0x1.0p-24 : 0x1.0p-8;
 }
 
 /// A tensor in its own memory, starting `misalign` elements after an aligned address, with guard
