@@ -1,0 +1,253 @@
+// tessera data: text to tokenizers and token files, and what is in either.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "data/bpe_trainer.h"
+#include "data/corpus.h"
+
+namespace tessera::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct DataOptions {
+  std::vector<std::string> inputs;
+  std::string tokenizer = "bytes";
+  std::string output;
+  int32_t vocab_size = 4096;
+  int64_t preview_tokens = 32;
+  bool overwrite = false;
+  bool json = false;
+};
+
+void print_json(const Json& report) {
+  // Samples of text may be cut inside a character: replaced, for JSON is UTF-8.
+  fmt::print("{}\n", report.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
+}
+
+void refuse_existing(const std::string& path, bool overwrite) {
+  if (overwrite || !std::filesystem::exists(path)) return;
+  throw core::ConfigError(fmt::format(
+      "\"{}\" is there already. Choose another --output, or replace it with --overwrite.", path));
+}
+
+double bytes_per_token(const data::EncodeCounts& counts) {
+  return counts.tokens == 0
+             ? 0.0
+             : static_cast<double>(counts.bytes) / static_cast<double>(counts.tokens);
+}
+
+void train_tokenizer(const DataOptions& options) {
+  const std::string file = (std::filesystem::path(options.output) / "tokenizer.json").string();
+  refuse_existing(file, options.overwrite);
+  data::BpeTrainer trainer({options.vocab_size});
+  int64_t documents = 0;
+  for (const std::string& path : options.inputs) {
+    documents +=
+        data::for_each_document(path, [&](std::string_view text) { trainer.add(text); }).documents;
+  }
+  const auto tokenizer = trainer.train();
+
+  data::Encoder encoder(*tokenizer);
+  std::vector<int32_t> ids;
+  for (const std::string& path : options.inputs) {
+    data::for_each_document(path, [&](std::string_view text) {
+      ids.clear();
+      encoder.encode(text, ids);
+    });
+  }
+  std::vector<std::string> warnings;
+  if (tokenizer->vocab_size() < options.vocab_size) {
+    warnings.push_back(
+        fmt::format("the text has no more pairs of tokens that repeat: the vocabulary has {} "
+                    "tokens, not {}. Give "
+                    "more text for more.",
+                    tokenizer->vocab_size(), options.vocab_size));
+  }
+  data::save_tokenizer(*tokenizer, options.output);
+  print_warnings(warnings);
+  const size_t merges = tokenizer->vocabulary().merges.size();
+  if (options.json) {
+    return print_json({{"tokenizer", file},
+                       {"vocab_size", tokenizer->vocab_size()},
+                       {"merges", merges},
+                       {"documents", documents},
+                       {"text_bytes", encoder.counts().bytes},
+                       {"tokens", encoder.counts().tokens},
+                       {"bytes_per_token", bytes_per_token(encoder.counts())},
+                       {"warnings", warnings}});
+  }
+  fmt::print("{}: vocabulary {} ({} merges) from {} documents, {} bytes; {:.2f} bytes a token\n",
+             file, tokenizer->vocab_size(), merges, documents, encoder.counts().bytes,
+             bytes_per_token(encoder.counts()));
+}
+
+void tokenize(const DataOptions& options) {
+  refuse_existing(options.output, options.overwrite);
+  const data::DataSource source{options.inputs, data::load_tokenizer(options.tokenizer)};
+  const data::Corpus corpus = data::write_token_file(source, options.output);
+  const data::TokenFile file(options.output);
+  print_warnings(corpus.warnings);
+  if (options.json) {
+    return print_json({{"token_file", options.output},
+                       {"token_bytes", file.token_bytes()},
+                       {"tokens", file.num_tokens()},
+                       {"vocab_size", source.tokenizer->vocab_size()},
+                       {"documents", corpus.documents.documents},
+                       {"empty_documents", corpus.documents.empty},
+                       {"text_bytes", corpus.encoded.bytes},
+                       {"invalid_bytes", corpus.encoded.invalid_bytes},
+                       {"special_texts", corpus.encoded.special_texts},
+                       {"bytes_per_token", bytes_per_token(corpus.encoded)},
+                       {"warnings", corpus.warnings}});
+  }
+  fmt::print("{}: {} tokens of {} bytes from {} documents, {} bytes; {:.2f} bytes a token\n",
+             options.output, file.num_tokens(), file.token_bytes(), corpus.documents.documents,
+             corpus.encoded.bytes, bytes_per_token(corpus.encoded));
+}
+
+bool is_tokenizer(const std::string& path) {
+  return path == "bytes" || path.ends_with(".json") || std::filesystem::is_directory(path);
+}
+
+Json show_tokenizer(const std::string& path) {
+  const auto tokenizer = data::load_tokenizer(path);
+  constexpr size_t kShown = 8;
+  const std::vector<data::Merge>& merges = tokenizer->vocabulary().merges;
+  Json first_merges = Json::array();
+  for (size_t rank = 0; rank < std::min(kShown, merges.size()); ++rank) {
+    first_merges.push_back(tokenizer->display(merges[rank].result));
+  }
+  const int32_t separator = tokenizer->separator();
+  return {{"path", path},
+          {"kind", "tokenizer"},
+          {"vocab_size", tokenizer->vocab_size()},
+          {"merges", merges.size()},
+          {"separator_id", separator},
+          {"separator", tokenizer->display(separator)},
+          {"first_merges", first_merges}};
+}
+
+/// Reads all tokens once: how many, of which documents, and how much a frequency table knows.
+Json show_data(const std::string& path, const DataOptions& options,
+               const std::shared_ptr<const data::Tokenizer>& tokenizer) {
+  const data::Corpus corpus = data::load_corpus({{path}, tokenizer});
+  const data::TokenSource& tokens = *corpus.tokens;
+  const bool is_text = corpus.documents.documents > 0;
+  std::vector<int32_t> ids;
+  int64_t separators = 0;
+  constexpr int64_t kAtOnce = 1 << 16;
+  for (int64_t first = 0; first < tokens.size(); first += kAtOnce) {
+    ids.resize(static_cast<size_t>(std::min(kAtOnce, tokens.size() - first)));
+    tokens.read(first, ids);
+    separators += std::count(ids.begin(), ids.end(), tokenizer->separator());
+  }
+  ids.resize(static_cast<size_t>(std::clamp<int64_t>(options.preview_tokens, 0, tokens.size())));
+  tokens.read(0, ids);
+  Json beginning = Json::array();
+  for (const int32_t id : ids) beginning.push_back(tokenizer->display(id));
+  print_warnings(corpus.warnings);
+  Json report{{"path", path},
+              {"kind", !is_text                                             ? "tokens"
+                       : data::text_format(path) == data::TextFormat::plain ? "text"
+                                                                            : "json-lines"},
+              {"file_bytes", std::filesystem::file_size(path)},
+              {"tokens", tokens.size()},
+              {"documents", is_text ? corpus.documents.documents : separators},
+              {"vocab_size", tokenizer->vocab_size()},
+              {"unigram_entropy_nats_per_token", data::unigram_entropy(tokens, 0, tokens.size())},
+              {"beginning", beginning},
+              {"warnings", corpus.warnings}};
+  if (is_text) report["invalid_bytes"] = corpus.encoded.invalid_bytes;
+  return report;
+}
+
+std::string as_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string joined;
+  for (const Json& part : value) joined += (joined.empty() ? "" : "|") + as_text(part);
+  return joined;
+}
+
+void show(const DataOptions& options) {
+  Json reports = Json::array();
+  const auto tokenizer = data::load_tokenizer(options.tokenizer);
+  for (const std::string& path : options.inputs) {
+    reports.push_back(is_tokenizer(path) ? show_tokenizer(path)
+                                         : show_data(path, options, tokenizer));
+  }
+  if (options.json) return print_json({{"files", reports}});
+  for (const Json& report : reports) {
+    for (const auto& [key, value] : report.items()) {
+      if (key == "warnings") continue;
+      fmt::print("{:<32}{}\n", key, as_text(value));
+    }
+  }
+}
+
+CLI::App* add_command(CLI::App& verb, const std::shared_ptr<DataOptions>& options, int& status,
+                      const char* name, const char* description, void (*run)(const DataOptions&)) {
+  CLI::App* command = verb.add_subcommand(name, description);
+  command->add_flag("--json", options->json, "report as one JSON object on stdout");
+  command->callback([options, run, &status] {
+    run(*options);
+    status = kDone;
+  });
+  return command;
+}
+
+void add_input_and_output(CLI::App& command, DataOptions& options, const char* output) {
+  command
+      .add_option("--input", options.inputs, "text (.txt, any name) and JSON Lines (.jsonl) files")
+      ->required();
+  command.add_option("--output", options.output, output)->required();
+  command.add_flag("--overwrite", options.overwrite, "replace an output that is there");
+}
+
+}  // namespace
+
+void add_data_verb(CLI::App& app, int& status) {
+  CLI::App* verb = app.add_subcommand("data", "Text to tokenizers and token files");
+  verb->require_subcommand(1);
+  const auto options = std::make_shared<DataOptions>();
+  constexpr const char* kTokenizer = "\"bytes\", a tokenizer.json, or a folder with one";
+
+  CLI::App* train = add_command(*verb, options, status, "train-tokenizer",
+                                "Learn a byte-level BPE from text", train_tokenizer);
+  add_input_and_output(*train, *options, "folder for tokenizer.json");
+  train
+      ->add_option("--vocab-size,--vocab_size", options->vocab_size,
+                   "tokens: 256 bytes, merges, and the separator")
+      ->capture_default_str();
+
+  CLI::App* write =
+      add_command(*verb, options, status, "tokenize", "Write text as a token file", tokenize);
+  add_input_and_output(*write, *options, "the token file, such as train.bin");
+  write->add_option("--tokenizer", options->tokenizer, kTokenizer)->capture_default_str();
+
+  CLI::App* look = add_command(*verb, options, status, "show",
+                               "What is in text, token files and tokenizers", show);
+  look->add_option("files", options->inputs, "text, token files, tokenizers")->required();
+  look->add_option("--tokenizer", options->tokenizer, kTokenizer)->capture_default_str();
+  look->add_option("--preview-tokens,--preview_tokens", options->preview_tokens,
+                   "tokens of the beginning to show")
+      ->capture_default_str();
+}
+
+}  // namespace tessera::cli
