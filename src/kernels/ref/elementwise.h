@@ -54,8 +54,8 @@ void gelu_backward(T* dx, const T* dy, const T* x, int64_t n) {
     const F v = load(x[i]);
     const F u = static_cast<F>(kGeluScale) * (v + static_cast<F>(kGeluCubic) * v * v * v);
     const F du = static_cast<F>(kGeluScale) * (1 + 3 * static_cast<F>(kGeluCubic) * v * v);
-    const F t = std::tanh(u);
-    store(dx[i], load(dy[i]) * ((1 + t) / 2 + v / 2 * (1 - t * t) * du));
+    const F slope = 1 / std::cosh(u);  // its square is 1 − tanh² u, without the cancellation
+    store(dx[i], load(dy[i]) * ((1 + std::tanh(u)) / 2 + v / 2 * slope * slope * du));
   }
 }
 

@@ -28,25 +28,33 @@ void scale(T* y, const T* x, float factor, int64_t n) {
   for_each_vector<V>(n, [=](auto at) { at.store(y, V::mul(at.load(x), f)); });
 }
 
-// (1 + tanh u) / 2 is the logistic function of 2u: one exponential, and none of the cancellation
-// that 1 + tanh u suffers where u is far below 0. With w = 2u:
+// (1 + tanh u) / 2 is the logistic function σ of w = 2u. With e = exp(−|w|) and r = 1 / (1 + e),
+// σ(w) is r right of 0 and e·r left of it, and σ·(1 − σ) is e·r² on both sides: one exponential,
+// no overflow, and none of the cancellation of 1 + tanh u and 1 − tanh² u far out.
 //   y = x · σ(w),   dy/dx = σ(w) + x · σ(w) · (1 − σ(w)) · w'.
 inline constexpr auto kLinear = static_cast<float>(2 * ref::kGeluScale);
 inline constexpr auto kCubic = static_cast<float>(2 * ref::kGeluScale * ref::kGeluCubic);
 
-/// σ(w(x)), given x².
 template <class V>
-TESSERA_INLINE typename V::F gelu_gate(typename V::F x, typename V::F x2) {
-  const auto slope = V::fma(x2, V::set(-kCubic), V::set(-kLinear));
-  const auto e = exp<V>(V::mul(x, slope));
-  return V::div(V::set(1), V::add(V::set(1), e));
+struct Gate {
+  typename V::F value;   // σ(w)
+  typename V::F spread;  // σ(w) · (1 − σ(w))
+};
+
+template <class V>
+TESSERA_INLINE Gate<V> gelu_gate(typename V::F x, typename V::F x2) {
+  const auto w = V::mul(x, V::fma(x2, V::set(kCubic), V::set(kLinear)));
+  const auto e = exp<V>(V::sub(V::zero(), V::abs(w)));
+  const auto r = V::div(V::set(1), V::add(V::set(1), e));
+  const auto left = V::mul(e, r);
+  return {V::select(V::less(w, V::zero()), left, r), V::mul(left, r)};
 }
 
 template <class V, class T>
 void gelu_forward(T* y, const T* x, int64_t n) {
   for_each_vector<V>(n, [=](auto at) {
     const auto v = at.load(x);
-    at.store(y, V::mul(v, gelu_gate<V>(v, V::mul(v, v))));
+    at.store(y, V::mul(v, gelu_gate<V>(v, V::mul(v, v)).value));
   });
 }
 
@@ -55,10 +63,9 @@ void gelu_backward(T* dx, const T* dy, const T* x, int64_t n) {
   for_each_vector<V>(n, [=](auto at) {
     const auto v = at.load(x);
     const auto v2 = V::mul(v, v);
-    const auto gate = gelu_gate<V>(v, v2);
+    const Gate<V> gate = gelu_gate<V>(v, v2);
     const auto dw = V::fma(v2, V::set(3 * kCubic), V::set(kLinear));
-    const auto spread = V::mul(V::mul(v, gate), V::sub(V::set(1), gate));
-    at.store(dx, V::mul(at.load(dy), V::fma(spread, dw, gate)));
+    at.store(dx, V::mul(at.load(dy), V::fma(V::mul(v, gate.spread), dw, gate.value)));
   });
 }
 
