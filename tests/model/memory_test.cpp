@@ -1,0 +1,73 @@
+// What the arena held at its peak against what `account` predicts from the configuration.
+
+#include "account/memory.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/attention.h"
+#include "kernels/device.h"
+#include "model/tiny_model.h"
+
+namespace tessera::model::testing {
+namespace {
+
+account::ActivationSizes sizes_of(const spec::ModelConfig& config, const Tokens& tokens,
+                                  core::DType dtype, spec::Recompute recompute) {
+  kernels::AttentionShape shape;
+  shape.batch = tokens.batch;
+  shape.seq_len = tokens.seq_len;
+  shape.num_heads = config.num_attention_heads;
+  shape.num_kv_heads = config.num_key_value_heads;
+  shape.head_dim = config.head_dim;
+  account::ActivationSizes sizes;
+  sizes.batch = tokens.batch;
+  sizes.seq_len = tokens.seq_len;
+  sizes.dtype = dtype;
+  sizes.recompute = recompute;
+  sizes.attention_scratch_bytes =
+      kernels::attention_scratch_bytes(shape, dtype, kernels::num_threads());
+  return sizes;
+}
+
+/// Small models whose peak lies in the blocks' backward, and one whose logits are the peak.
+std::vector<spec::ModelConfig> configs() {
+  spec::ModelConfig plain = tiny_config();
+  spec::ModelConfig dropping = plain;
+  dropping.dropout = 0.1;
+  spec::ModelConfig wordy = plain;
+  wordy.vocab_size = 1001;
+  return {plain, dropping, wordy};
+}
+
+TEST(ActivationMemory, PeaksInTrainingWhereItWasPredicted) {
+  for (const spec::ModelConfig& config : configs()) {
+    for (const core::DType dtype : {core::DType::f64, core::DType::f32, core::DType::bf16}) {
+      for (const auto recompute : {spec::Recompute::none, spec::Recompute::full}) {
+        const Tokens tokens(3, 9, config.vocab_size, 5);
+        TinyModel model(config, dtype, recompute);
+        model.train(tokens);
+        EXPECT_EQ(
+            model.ledger.peak(core::Category::activations),
+            account::training_activation_bytes(config, sizes_of(config, tokens, dtype, recompute)))
+            << core::name_of(dtype) << ", V " << config.vocab_size << ", dropout " << config.dropout
+            << ", recompute " << (recompute == spec::Recompute::full);
+      }
+    }
+  }
+}
+
+TEST(ActivationMemory, PeaksInEvaluationWhereItWasPredicted) {
+  for (const spec::ModelConfig& config : configs()) {
+    const Tokens tokens(3, 9, config.vocab_size, 5);
+    TinyModel model(config, core::DType::f32);
+    PassOptions options;
+    options.training = false;
+    model.forward(tokens, options);
+    const auto sizes = sizes_of(config, tokens, core::DType::f32, spec::Recompute::none);
+    EXPECT_EQ(model.ledger.peak(core::Category::activations),
+              account::evaluation_activation_bytes(config, sizes));
+  }
+}
+
+}  // namespace
+}  // namespace tessera::model::testing
