@@ -4,6 +4,7 @@
 
 #include "comm/communicator.h"
 #include "core/arena.h"
+#include "model/layer_factory.h"
 #include "model/transformer.h"
 #include "parallel/model_state.h"
 
@@ -47,7 +48,7 @@ class Replica {
   account::ParameterTable table_;
   ModelState state_;
   core::Arena arena_;
-  std::unique_ptr<model::LayerFactory> factory_;
+  model::DenseFactory factory_;
   model::UnitHooks hooks_;
   model::Transformer transformer_;
   std::vector<optim::ParameterRange> ranges_;

@@ -1,5 +1,8 @@
 #include "train/process_memory.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -18,6 +21,19 @@ int64_t process_memory_bytes() {
     }
   }
   return kib * 1024;
+}
+
+int64_t machine_memory_bytes() {
+  const int64_t machine =
+      static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(sysconf(_SC_PAGESIZE));
+  int64_t limit = machine;
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    std::ifstream file(path);
+    int64_t value = 0;
+    if (file >> value && value > 0) limit = std::min(limit, value);  // "max" is no number
+  }
+  return limit;
 }
 
 }  // namespace tessera::train

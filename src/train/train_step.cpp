@@ -27,13 +27,20 @@ model::MicroBatch as_micro_batch(const data::Batch& batch) {
 
 namespace {
 
-/// The one denominator: tokens of the global batch that count, over all ranks.
-int64_t global_valid_tokens(comm::Communicator& dp, const std::vector<data::Batch>& batches) {
-  int64_t valid = 0;
-  for (const data::Batch& batch : batches) valid += batch.valid_tokens();
-  if (TESSERA_FAULT("train_local_denominator")) return valid * dp.size();
-  dp.all_reduce(View{&valid, core::DType::i64, {1}}, ReduceOp::sum);
-  return valid;
+/// What ranks agree on before a step.
+struct Accord {
+  int64_t valid_tokens = 0;  ///< the one denominator: tokens of the global batch that count
+  int64_t stop = 0;          ///< ranks that were asked to stop
+};
+
+Accord agree_on_step(comm::Communicator& dp, const std::vector<data::Batch>& batches, bool stop) {
+  Accord accord;
+  for (const data::Batch& batch : batches) accord.valid_tokens += batch.valid_tokens();
+  accord.stop = stop ? 1 : 0;
+  const int64_t local = accord.valid_tokens;
+  dp.all_reduce(View{&accord, core::DType::i64, {2}}, ReduceOp::sum);
+  if (TESSERA_FAULT("train_local_denominator")) accord.valid_tokens = local * dp.size();
+  return accord;
 }
 
 /// The sum of the ranks' loss sums, in rank order. Gathering rather than reducing costs as little,
@@ -72,7 +79,7 @@ TrainStep::TrainStep(const spec::RunConfig& config, parallel::Replica& replica,
                      comm::Communicator& dp)
     : config_(config), replica_(replica), dp_(dp) {}
 
-StepResult TrainStep::compute_gradients(const BatchLoader& loader, int64_t step) {
+StepResult TrainStep::compute_gradients(const BatchLoader& loader, int64_t step, bool stop) {
   dp_.set_step(step);
   StepResult result;
   result.step = step;
@@ -81,7 +88,9 @@ StepResult TrainStep::compute_gradients(const BatchLoader& loader, int64_t step)
 
   const std::vector<data::Batch> batches = loader.micro_batches(step);
   Stopwatch communication;
-  result.valid_tokens = global_valid_tokens(dp_, batches);
+  const Accord accord = agree_on_step(dp_, batches, stop);
+  result.valid_tokens = accord.valid_tokens;
+  result.stop = accord.stop > 0;
   result.exposed_communication_s += communication.seconds();
   // A global batch may have no token that counts; its gradient is zero then, not 0/0.
   const double denominator = static_cast<double>(std::max<int64_t>(result.valid_tokens, 1));

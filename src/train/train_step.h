@@ -14,6 +14,7 @@ struct StepResult {
   double grad_norm = 0;  ///< before clipping
   double lr = 0;
   int64_t valid_tokens = 0;            ///< tokens of the global batch that counted
+  bool stop = false;                   ///< some rank was asked to end after this step
   double exposed_communication_s = 0;  ///< this rank's time inside collectives
 };
 
@@ -25,8 +26,9 @@ class TrainStep {
   TrainStep(const spec::RunConfig& config, parallel::Replica& replica, comm::Communicator& dp);
 
   /// Forward, backward and reduction: afterwards every rank holds the global gradient.
-  /// Throws RunError naming rank and step when a loss or the gradient is not finite.
-  StepResult compute_gradients(const BatchLoader& loader, int64_t step);
+  /// `stop`: this rank was asked to end after this step. Throws RunError naming rank and step when
+  /// a loss or the gradient is not finite.
+  StepResult compute_gradients(const BatchLoader& loader, int64_t step, bool stop = false);
   /// Clips, and moves the weights.
   void update(const StepResult& result);
 

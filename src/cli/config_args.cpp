@@ -1,0 +1,35 @@
+#include "cli/config_args.h"
+
+#include <CLI/CLI.hpp>
+
+#include "core/error.h"
+
+namespace tessera::cli {
+
+void ConfigArgs::add_to(CLI::App& verb, const std::string& about) {
+  verb_ = &verb;
+  // Files and overrides are told apart by formats::split_flags: to CLI11 the value of a flag that
+  // it does not know would be one more file.
+  verb.allow_extras();
+  verb.footer("Usage: tessera " + verb.get_name() +
+              " CONFIG.toml… [--section.key value …] [OPTIONS]\n" + about +
+              "\nFiles merge from left to right; then the environment, then --section.key flags. "
+              "`tessera config schema` lists every key.");
+}
+
+spec::RunConfig ConfigArgs::read(int64_t world_size) const {
+  const formats::Flags flags = formats::split_flags(verb_->remaining());
+  if (!flags.violations.empty()) throw core::ConfigError(formats::describe(flags.violations));
+  formats::ConfigSources sources;
+  sources.overrides = flags.overrides;
+  for (const std::string& word : flags.rest) {
+    if (word.rfind("-", 0) == 0) {
+      throw core::ConfigError(word + " is not an option of `tessera " + verb_->get_name() +
+                              "`; --help lists them, and keys of the config are --section.key");
+    }
+    sources.files.push_back(word);
+  }
+  return formats::load_config(sources, world_size);
+}
+
+}  // namespace tessera::cli

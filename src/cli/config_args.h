@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include "formats/config_io.h"
+
+namespace CLI {
+class App;
+}
+
+namespace tessera::cli {
+
+/// Collects "CONFIG.toml… --section.key value …" of a verb: whatever the verb does not know itself
+/// is a file, or an override.
+class ConfigArgs {
+ public:
+  /// Declares the arguments on `verb`, which must outlive this.
+  void add_to(CLI::App& verb, const std::string& about);
+  /// The config, read and validated for a world of `world_size` ranks (0: unknown yet). Throws
+  /// ConfigError with every violation.
+  spec::RunConfig read(int64_t world_size) const;
+
+ private:
+  CLI::App* verb_ = nullptr;
+};
+
+}  // namespace tessera::cli

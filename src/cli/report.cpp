@@ -1,0 +1,81 @@
+#include "cli/report.h"
+
+#include <fmt/format.h>
+
+namespace tessera::cli {
+
+namespace {
+
+std::string in_mib(int64_t bytes) {
+  return fmt::format("{:.1f}", static_cast<double>(bytes) / (1024.0 * 1024.0));
+}
+
+void add_row(std::string& out, const std::string& what, int64_t predicted, int64_t measured) {
+  const char* verdict = predicted == measured ? "equal" : "differs";
+  out += fmt::format("  {:<22} {:>12} {:>12}   {}\n", what, in_mib(predicted), in_mib(measured),
+                     verdict);
+}
+
+void add_rank(std::string& out, const train::Summary& summary, size_t rank) {
+  const train::CategoryBytes& predicted = summary.predicted.memory_bytes[rank];
+  const train::CategoryBytes& measured = summary.memory_measured[rank];
+  int64_t predicted_total = 0;
+  int64_t measured_total = 0;
+  for (size_t i = 0; i < predicted.size(); ++i) {
+    predicted_total += predicted[i];
+    measured_total += measured[i];
+    if (predicted[i] == 0 && measured[i] == 0) continue;
+    add_row(out, core::name_of(static_cast<core::Category>(i)), predicted[i], measured[i]);
+  }
+  add_row(out, "all categories", predicted_total, measured_total);
+  out += fmt::format("  {:<22} {:>12} {:>12}   ({:+.1f} % of the ledger)\n",
+                     "process, by the system", "", in_mib(summary.process_memory_bytes[rank]),
+                     100.0 * (static_cast<double>(summary.process_memory_bytes[rank]) /
+                                  static_cast<double>(measured_total) -
+                              1));
+  add_row(out, "sent in a step", summary.predicted.dp_bytes_per_step[rank],
+          summary.dp_bytes_measured[rank]);
+}
+
+bool same_as_before(const train::Summary& summary, size_t rank) {
+  return rank > 0 &&
+         summary.predicted.memory_bytes[rank] == summary.predicted.memory_bytes[rank - 1] &&
+         summary.memory_measured[rank] == summary.memory_measured[rank - 1] &&
+         summary.predicted.dp_bytes_per_step[rank] ==
+             summary.predicted.dp_bytes_per_step[rank - 1] &&
+         summary.dp_bytes_measured[rank] == summary.dp_bytes_measured[rank - 1];
+}
+
+}  // namespace
+
+std::string final_report(const train::Summary& s) {
+  std::string out;
+  if (s.stopped_early) {
+    out += fmt::format("stopped after step {}; continue with --resume\n", s.steps);
+  }
+  out += fmt::format("training loss    {:.4f} -> {:.4f} nats a token\n", s.loss_first, s.loss_last);
+  if (s.has_validation) {
+    out +=
+        fmt::format("validation loss  {:.4f}, against {:.4f} for the unigram entropy of the text\n",
+                    s.validation_loss, s.unigram_entropy);
+  }
+  out += fmt::format(
+      "speed            {:.0f} tokens/s, {:.3f} TFLOP/s a rank ({:.0f} % of its products' rate), "
+      "{:.1f} % of the time in communication\n",
+      s.tokens_per_s, s.tflops_per_rank, 100 * s.mfu, 100 * s.exposed_communication_fraction);
+  out += fmt::format("weights          {}\n", s.weights_hash);
+  out += fmt::format("run folder       {}\n\n", s.run_dir);
+  out += fmt::format("  {:<22} {:>12} {:>12}\n", "MiB", "predicted", "measured");
+  for (size_t rank = 0; rank < s.memory_measured.size(); ++rank) {
+    if (same_as_before(s, rank)) {
+      out += fmt::format("rank {}: the same as rank {}; process {} MiB\n", rank, rank - 1,
+                         in_mib(s.process_memory_bytes[rank]));
+      continue;
+    }
+    out += fmt::format("rank {}\n", rank);
+    add_rank(out, s, rank);
+  }
+  return out;
+}
+
+}  // namespace tessera::cli

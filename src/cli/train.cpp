@@ -1,0 +1,180 @@
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "cli/config_args.h"
+#include "cli/progress.h"
+#include "cli/report.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "kernels/device.h"
+#include "train/environment.h"
+#include "train/thread_ranks.h"
+#include "train/trainer.h"
+
+namespace tessera::cli {
+
+namespace {
+
+struct Options {
+  ConfigArgs config;
+  std::string run_dir;
+  bool resume = false;
+  bool overwrite = false;
+  bool json = false;
+};
+
+// A handler may only touch a lock-free atomic; the trainer looks at it between steps.
+std::atomic<bool> stop_asked{false};
+std::atomic<int> stop_signal{0};
+
+void on_stop_signal(int signal_number) {
+  if (stop_asked.exchange(true)) {  // asked twice: at once
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+  }
+  stop_signal = signal_number;
+}
+
+/// SIGTERM, SIGINT and SIGUSR1 end the run after the step under way, with a checkpoint.
+void watch_stop_signals() {
+  struct sigaction action {};
+  action.sa_handler = on_stop_signal;
+  sigemptyset(&action.sa_mask);
+  for (int signal_number : {SIGTERM, SIGINT, SIGUSR1}) sigaction(signal_number, &action, nullptr);
+}
+
+train::Existing existing_policy(const Options& options, bool restarted) {
+  if (options.resume && options.overwrite) {
+    throw core::ConfigError(
+        "--resume and --overwrite exclude each other: continue the run, or "
+        "replace it");
+  }
+  if (options.resume || restarted) return train::Existing::resume;
+  return options.overwrite ? train::Existing::overwrite : train::Existing::refuse;
+}
+
+comm::CommOptions comm_options(const spec::RunConfig& config) {
+  comm::CommOptions options;
+  options.timeout =
+      std::chrono::milliseconds(static_cast<int64_t>(config.comm.timeout_seconds * 1000));
+  return options;
+}
+
+/// Rank 0 tells people about the run; with --json only the summary is printed.
+train::Observer make_observer(bool json, const train::RankEnvironment& environment,
+                              std::optional<Progress>& progress) {
+  train::Observer observer;
+  if (json) return observer;
+  observer.on_notice = [&progress](const std::string& text) {
+    if (progress)
+      progress->say(text);
+    else
+      fmt::print("{}\n", text);
+  };
+  observer.on_start = [&, environment](const spec::RunConfig& config,
+                                       const train::Prediction& prediction, int64_t first_step) {
+    fmt::print("{} rank(s), {}; each: {}\n", prediction.memory_bytes.size(), environment.source,
+               kernels::describe_device());
+    int64_t bytes = 0;
+    for (int64_t category : prediction.memory_bytes[0]) bytes += category;
+    fmt::print("predicted: {:.2f} GiB and {:.1f} MB sent in a step, a rank\n",
+               static_cast<double>(bytes) / (1 << 30),
+               static_cast<double>(prediction.dp_bytes_per_step[0]) * 1e-6);
+    std::fflush(stdout);
+    progress.emplace(first_step, config.training.steps, config.metrics.log_freq);
+  };
+  observer.on_step = [&progress](const train::StepRecord& record) { progress->show(record); };
+  return observer;
+}
+
+void print_summary(const train::Summary& summary, bool json) {
+  if (json)
+    fmt::print("{}\n", train::to_json(summary));
+  else
+    fmt::print("\n{}", final_report(summary));
+}
+
+void run_rank(const Options& options, const train::RankEnvironment& environment,
+              const train::TrainOptions& train_options, comm::Communicator& comm) {
+  std::optional<Progress> progress;
+  const train::Observer observer = make_observer(options.json, environment, progress);
+  try {
+    const train::Summary summary = train::train(train_options, comm, observer);
+    if (progress) progress->finish();
+    if (comm.rank() == 0) print_summary(summary, options.json);
+  } catch (const core::CommError&) {
+    throw;
+  } catch (const std::exception& error) {
+    comm.abort(error.what());
+    throw;
+  }
+}
+
+/// Ranks of this start: threads of this process where the config says so, else what the launcher
+/// made of us.
+int64_t world_size_of(const train::RankEnvironment& environment, const Options& options) {
+  const spec::RunConfig config = options.config.read(0);
+  if (config.comm.backend != spec::Backend::thread) return environment.world_size;
+  if (environment.world_size > 1) {
+    throw core::ConfigError(
+        "comm.backend = \"thread\" makes ranks of threads of one process, but "
+        "this is one of several processes; leave it \"auto\"");
+  }
+  return std::max<int64_t>(1, config.parallelism.data_parallel_degree);
+}
+
+int run_train(const Options& options) {
+  const train::RankEnvironment environment = train::rank_environment();
+  const int64_t world_size = world_size_of(environment, options);
+  train::TrainOptions train_options;
+  train_options.config = options.config.read(world_size);
+  train_options.existing = existing_policy(options, environment.restarted);
+  if (options.run_dir.empty() && options.resume) {
+    throw core::ConfigError("--resume needs --run-dir RUN: the folder of the run to continue");
+  }
+  train_options.run_dir =
+      options.run_dir.empty() ? train::default_run_folder().string() : options.run_dir;
+  train_options.stop = &stop_asked;
+  watch_stop_signals();
+  kernels::set_num_threads(environment.num_threads);
+  const comm::CommOptions comm_choice = comm_options(train_options.config);
+  const auto work = [&](comm::Communicator& comm) {
+    run_rank(options, environment, train_options, comm);
+  };
+  if (world_size == 1) {
+    work(*comm::make_self_communicator());
+  } else if (environment.world_size == 1) {
+    train::run_thread_ranks(static_cast<int>(world_size), comm_choice, work);
+  } else {
+    work(*comm::make_shm_communicator(environment.rank, environment.world_size,
+                                      environment.rendezvous, comm_choice));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_train_verb(CLI::App& app, int& status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("train",
+                                      "Train, as one rank or as the rank that the "
+                                      "environment says this is");
+  options->config.add_to(
+      *verb,
+      "Writes a run folder: config.toml, metrics.jsonl, checkpoints/, "
+      "summary.json. Several ranks: tessera launch --nproc-per-node N -- train …");
+  verb->add_option("--run-dir,--run_dir", options->run_dir, "The run folder [runs/DATE-TIME]");
+  verb->add_flag("--resume", options->resume, "Continue an existing run from its last checkpoint");
+  verb->add_flag("--overwrite", options->overwrite, "Replace an existing run");
+  verb->add_flag("--json", options->json, "Print summary.json and nothing else");
+  verb->callback([options, &status] { status = run_train(*options); });
+}
+
+}  // namespace tessera::cli

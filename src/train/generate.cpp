@@ -1,0 +1,130 @@
+#include "train/generate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/arena.h"
+#include "core/error.h"
+#include "formats/config_io.h"
+#include "model/layer_factory.h"
+#include "model/transformer.h"
+#include "train/checkpoint.h"
+#include "train/run_folder.h"
+
+namespace tessera::train {
+
+namespace fs = std::filesystem;
+using core::ConstView;
+using core::DType;
+using core::View;
+
+namespace {
+
+/// The checkpoint folder that `path` means.
+fs::path find_checkpoint(const fs::path& path) {
+  if (fs::exists(path / "manifest.json")) return path;
+  const RunFolder run{path};
+  if (fs::is_directory(run.checkpoints())) {
+    const auto latest = latest_checkpoint(run.checkpoints(), [](const std::string&) {});
+    if (latest) return *latest;
+    throw core::ConfigError(fmt::format(
+        "{} has no complete checkpoint yet; train until one is saved (checkpoint.interval)",
+        path.string()));
+  }
+  throw core::ConfigError(fmt::format(
+      "{} is neither a run folder (it has no checkpoints/) nor a checkpoint (it has no "
+      "manifest.json)",
+      path.string()));
+}
+
+/// The tokenizer that the run kept beside its checkpoints; else the one its config names.
+std::shared_ptr<const data::Tokenizer> find_tokenizer(const fs::path& checkpoint,
+                                                      const spec::RunConfig& config) {
+  const RunFolder run{checkpoint.parent_path().parent_path()};
+  if (config.data.tokenizer != "bytes" && fs::exists(run.tokenizer())) {
+    return data::load_tokenizer(run.tokenizer().string());
+  }
+  return data::load_tokenizer(config.data.tokenizer);
+}
+
+}  // namespace
+
+class Generator::Impl {
+ public:
+  explicit Impl(const fs::path& path)
+      : checkpoint_(find_checkpoint(path)),
+        config_(formats::parse_config(read_checkpoint_header(checkpoint_).config,
+                                      (checkpoint_ / "manifest.json").string())),
+        tokenizer_(find_tokenizer(checkpoint_, config_)),
+        table_(account::parameter_table(config_.model)),
+        state_(table_, config_.training, /*for_training=*/false, ledger_),
+        arena_(ledger_, core::Category::activations, 0),
+        transformer_(config_.model, state_.parameters(), factory_, hooks_,
+                     {parallel::dtype_of(config_.training.precision), spec::Recompute::none}) {
+    load_checkpoint(checkpoint_, state_, LoadWhat::weights);
+  }
+
+  std::string generate(const std::string& prompt, const SamplingOptions& options,
+                       const std::function<void(const std::string&)>& on_text);
+
+ private:
+  std::vector<float> next_logits(const std::vector<int32_t>& tokens);
+
+  fs::path checkpoint_;
+  spec::RunConfig config_;
+  std::shared_ptr<const data::Tokenizer> tokenizer_;
+  core::MemoryLedger ledger_;
+  account::ParameterTable table_;
+  parallel::ModelState state_;
+  core::Arena arena_;
+  model::DenseFactory factory_;
+  model::UnitHooks hooks_;
+  model::Transformer transformer_;
+};
+
+/// Logits [V] after the tokens, of which the last max_position_embeddings are seen.
+std::vector<float> Generator::Impl::next_logits(const std::vector<int32_t>& tokens) {
+  const auto window = std::min<int64_t>(static_cast<int64_t>(tokens.size()),
+                                        config_.model.max_position_embeddings);
+  const core::Shape shape{1, window};
+  const int64_t sample = 0;
+  const auto last = static_cast<int32_t>(window - 1);
+  std::vector<float> logits(static_cast<size_t>(config_.model.vocab_size));
+  model::Pass pass{arena_, {}};
+  pass.training = false;
+  pass.batch.inputs = ConstView{tokens.data() + tokens.size() - window, DType::i32, shape};
+  pass.batch.samples = ConstView{&sample, DType::i64, {1}};
+  transformer_.logits(pass, ConstView{&last, DType::i32, {1}},
+                      View{logits.data(), DType::f32, {1, config_.model.vocab_size}});
+  return logits;
+}
+
+std::string Generator::Impl::generate(const std::string& prompt, const SamplingOptions& options,
+                                      const std::function<void(const std::string&)>& on_text) {
+  std::vector<int32_t> tokens = tokenizer_->encode(prompt);
+  // Nothing was said: start as a document does, behind a separator.
+  if (tokens.empty()) tokens.push_back(tokenizer_->separator());
+  std::string text;
+  for (int64_t i = 0; i < options.max_new_tokens; ++i) {
+    std::vector<float> logits = next_logits(tokens);
+    logits.resize(std::min(logits.size(), static_cast<size_t>(tokenizer_->vocab_size())));
+    const int32_t token = sample_token(std::move(logits), options, i);
+    if (token == tokenizer_->separator()) break;
+    tokens.push_back(token);
+    const std::string piece = tokenizer_->decode({&token, 1});
+    text += piece;
+    if (on_text) on_text(piece);
+  }
+  return text;
+}
+
+Generator::Generator(const fs::path& path) : impl_(std::make_unique<Impl>(path)) {}
+Generator::~Generator() = default;
+
+std::string Generator::generate(const std::string& prompt, const SamplingOptions& options,
+                                const std::function<void(const std::string&)>& on_text) {
+  return impl_->generate(prompt, options, on_text);
+}
+
+}  // namespace tessera::train

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/tokenizer.h"
+#include "parallel/model_state.h"
+
+namespace tessera::train {
+
+struct SamplingOptions {
+  int64_t max_new_tokens = 200;
+  double temperature = 0.8;  ///< 0: always the likeliest token
+  int64_t top_k = 50;        ///< 0: all tokens
+  double top_p = 1.0;        ///< the smallest set of tokens of this probability; 1: all
+  uint64_t seed = 1;         ///< draws are a pure function of seed and position
+};
+
+/// A trained model to sample from, alone on one rank. Weights as the checkpoint has them.
+class Generator {
+ public:
+  /// `path`: a run folder (its last complete checkpoint) or a checkpoint folder. Throws ConfigError
+  /// when it is neither, RunError when it is damaged.
+  explicit Generator(const std::filesystem::path& path);
+  ~Generator();
+
+  /// The continuation of `prompt`. `on_text` (may be empty) gets it piece by piece as it comes.
+  /// Ends early at the separator.
+  std::string generate(const std::string& prompt, const SamplingOptions& options,
+                       const std::function<void(const std::string&)>& on_text);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The token drawn from logits [V] under the options; `position` counts draws.
+int32_t sample_token(std::vector<float> logits, const SamplingOptions& options, int64_t position);
+
+}  // namespace tessera::train

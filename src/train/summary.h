@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "core/memory.h"
+#include "spec/run_config.h"
+
+namespace tessera::train {
+
+/// Bytes by category, in core::Category's order.
+using CategoryBytes = std::array<int64_t, core::kNumCategories>;
+
+/// What `account` says before step 1, for every rank.
+struct Prediction {
+  std::vector<CategoryBytes> memory_bytes;  ///< [ranks]: peaks
+  std::vector<int64_t> dp_bytes_per_step;   ///< [ranks]: sent in one step
+  double flops_per_step = 0;                ///< of the whole world
+};
+
+/// Predicts a run. `config` is resolved; `communication_bytes` is what the communicator holds a
+/// rank.
+Prediction predict(const spec::RunConfig& config, int64_t communication_bytes);
+
+/// The predicted peak of a rank's activation arena: what it is made with.
+int64_t expected_activation_bytes(const spec::RunConfig& config);
+
+/// plan.json.
+std::string to_json(const Prediction& prediction);
+
+/// summary.json, filled by the trainer.
+struct Summary {
+  int64_t steps = 0;
+  double loss_first = 0;
+  double loss_last = 0;
+  double validation_loss = 0;  ///< at the end
+  bool has_validation = false;
+  double unigram_entropy = 0;
+  double tokens_per_s = 0;  ///< of the world, over the steps of this start
+  double tflops_per_rank = 0;
+  double mfu = 0;
+  double train_seconds = 0;
+  double exposed_communication_fraction = 0;  ///< of the step time, on rank 0
+  double checkpoint_seconds = 0;
+  double validation_seconds = 0;
+  std::string layout;   ///< "dp=4"
+  std::string backend;  ///< "shm"
+  std::string device;   ///< kernels::describe_device()
+  int world_size = 1;
+  std::vector<CategoryBytes> memory_measured;  ///< [ranks], the ledgers' peaks
+  std::vector<int64_t> process_memory_bytes;   ///< [ranks], what the system says, less the start
+  std::vector<int64_t> dp_bytes_measured;      ///< [ranks], sent in a step, counted
+  Prediction predicted;
+  std::string weights_hash;
+  bool stopped_early = false;
+  std::string run_dir;
+  std::string last_checkpoint;
+};
+
+/// summary.json: the keys of the interface.
+std::string to_json(const Summary& summary);
+
+}  // namespace tessera::train

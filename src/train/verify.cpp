@@ -1,0 +1,189 @@
+#include "train/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/adamw.h"
+#include "kernels/elementwise.h"
+#include "train/checkpoint.h"
+#include "train/summary.h"
+#include "train/train_step.h"
+
+namespace tessera::train {
+
+namespace {
+
+using core::ConstView;
+using core::DType;
+using core::View;
+
+std::vector<float> as_floats(ConstView values) {
+  std::vector<float> copy(static_cast<size_t>(values.elements()));
+  const core::Shape flat{values.elements()};
+  const View out{copy.data(), DType::f32, flat};
+  if (values.dtype == DType::f32) {
+    std::memcpy(out.data, values.data, static_cast<size_t>(values.bytes()));
+  } else {
+    kernels::cast(out, values.reshaped(flat));
+  }
+  return copy;
+}
+
+ConstView gradient_of(const parallel::ModelState& state, const account::Parameter& parameter) {
+  return state.gradients(parameter.unit).slice(parameter.offset, {parameter.elements()});
+}
+
+}  // namespace
+
+VerifyRecord record_run(const spec::RunConfig& config, const data::Dataset& dataset,
+                        comm::Communicator& comm, int64_t steps) {
+  core::MemoryLedger ledger;
+  parallel::Replica replica(config, comm, ledger, expected_activation_bytes(config));
+  TrainStep train_step(config, replica, comm);
+  const BatchLoader loader(dataset, config.training, comm.size(), comm.rank(), SampleOrigin{});
+  const parallel::ModelState& state = replica.state();
+
+  VerifyRecord record;
+  for (int64_t step = 1; step <= steps; ++step) {
+    const StepResult result = train_step.compute_gradients(loader, step);
+    record.losses.push_back(result.loss);
+    record.grad_norms.push_back(result.grad_norm);
+    if (comm.rank() == 0) {
+      for (const account::Parameter& parameter : replica.table().parameters) {
+        const ConstView gradient = gradient_of(state, parameter);
+        record.tensor_norms.push_back(std::sqrt(kernels::sum_of_squares(gradient)));
+        if (step == 1) record.gradients.push_back(as_floats(gradient));
+      }
+    }
+    train_step.update(result);
+  }
+
+  uint64_t hash = weights_hash_value(state);
+  record.rank_hashes.resize(static_cast<size_t>(comm.size()));
+  comm.all_gather(View{record.rank_hashes.data(), DType::i64, {comm.size()}},
+                  ConstView{&hash, DType::i64, {1}});
+  if (comm.rank() == 0) {
+    for (const account::Parameter& parameter : replica.table().parameters) {
+      record.weights.push_back(as_floats(state.get(parallel::StateKind::master, parameter)));
+    }
+  }
+  return record;
+}
+
+Tolerance default_tolerance(spec::Precision precision) {
+  if (precision == spec::Precision::fp32) return {};
+  // bf16 rounds every product's result to 8 bits: weights say little then, losses still do.
+  return {5e-3, 5e-2, 5e-2};
+}
+
+namespace {
+
+double relative(double value, double reference) {
+  const double difference = std::abs(value - reference);
+  return reference == 0 ? difference : difference / std::abs(reference);
+}
+
+/// ‖a − b‖ / ‖b‖; ‖a − b‖ where b is (next to) zero or its true value is: see `compare`.
+double relative_l2(const std::vector<float>& a, const std::vector<float>& b, bool absolute) {
+  if (a.size() != b.size()) return INFINITY;
+  double difference = 0;
+  double reference = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double d = static_cast<double>(a[i]) - b[i];
+    difference += d * d;
+    reference += static_cast<double>(b[i]) * b[i];
+  }
+  return absolute || reference == 0 ? std::sqrt(difference) : std::sqrt(difference / reference);
+}
+
+/// The softmax does not see a constant added to all scores of a query, so the true gradient of a
+/// key bias is zero, and what is computed is rounding: it is compared absolutely.
+bool has_no_true_gradient(const std::string& name) {
+  constexpr std::string_view suffix = "k_proj.bias";
+  return name.size() >= suffix.size() &&
+         name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
+}
+
+/// Step and tensor where the records part first: the first step whose loss or norm is off, and the
+/// tensor whose gradient is off most there.
+void find_first_divergence(const VerifyRecord& reference, const VerifyRecord& record,
+                           const std::vector<std::string>& names, const Tolerance& tolerance,
+                           LayoutVerdict& verdict) {
+  for (size_t step = 0; step < reference.losses.size(); ++step) {
+    double worst = 0;
+    size_t tensor = 0;
+    for (size_t i = 0; i < names.size(); ++i) {
+      const size_t at = step * names.size() + i;
+      const double off = relative(record.tensor_norms[at], reference.tensor_norms[at]);
+      if (!has_no_true_gradient(names[i]) && off > worst) worst = off, tensor = i;
+    }
+    if (relative(record.losses[step], reference.losses[step]) > tolerance.loss ||
+        relative(record.grad_norms[step], reference.grad_norms[step]) > tolerance.norm ||
+        worst > tolerance.norm) {
+      verdict.first_divergence_step = static_cast<int64_t>(step) + 1;
+      verdict.first_divergence_tensor = names[tensor];
+      return;
+    }
+  }
+  verdict.first_divergence_step = static_cast<int64_t>(reference.losses.size());
+  verdict.first_divergence_tensor = verdict.worst_tensor;
+}
+
+std::string explain(const LayoutVerdict& verdict, const Tolerance& tolerance) {
+  if (!(verdict.loss_max_relative <= tolerance.loss)) {
+    return fmt::format("losses differ by {:.2e} (at most {:.0e})", verdict.loss_max_relative,
+                       tolerance.loss);
+  }
+  if (!(verdict.grad_norm_max_relative <= tolerance.norm)) {
+    return fmt::format("gradient norms differ by {:.2e} (at most {:.0e})",
+                       verdict.grad_norm_max_relative, tolerance.norm);
+  }
+  if (!(verdict.weights_max_relative_l2 <= tolerance.weights)) {
+    return fmt::format("{} differs by {:.2e} (at most {:.0e})", verdict.worst_tensor,
+                       verdict.weights_max_relative_l2, tolerance.weights);
+  }
+  return "";
+}
+
+}  // namespace
+
+LayoutVerdict compare(const VerifyRecord& reference, const VerifyRecord& record,
+                      const std::vector<std::string>& names, const Tolerance& tolerance) {
+  LayoutVerdict verdict;
+  for (size_t step = 0; step < reference.losses.size(); ++step) {
+    verdict.loss_max_relative =
+        std::max(verdict.loss_max_relative, relative(record.losses[step], reference.losses[step]));
+    verdict.grad_norm_max_relative =
+        std::max(verdict.grad_norm_max_relative,
+                 relative(record.grad_norms[step], reference.grad_norms[step]));
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool absolute = has_no_true_gradient(names[i]);
+    verdict.gradients_max_relative_l2 =
+        std::max(verdict.gradients_max_relative_l2,
+                 relative_l2(record.gradients[i], reference.gradients[i], absolute));
+    const double off = relative_l2(record.weights[i], reference.weights[i], absolute);
+    if (!(off <= verdict.weights_max_relative_l2)) {
+      verdict.weights_max_relative_l2 = off;
+      verdict.worst_tensor = names[i];
+    }
+  }
+  verdict.bitwise = record.losses == reference.losses &&
+                    record.grad_norms == reference.grad_norms &&
+                    record.weights == reference.weights;
+  verdict.why = explain(verdict, tolerance);
+  const auto odd = std::find_if(record.rank_hashes.begin(), record.rank_hashes.end(),
+                                [&](uint64_t hash) { return hash != record.rank_hashes[0]; });
+  if (odd != record.rank_hashes.end()) {
+    verdict.why = fmt::format("rank {} ends with other weights than rank 0",
+                              odd - record.rank_hashes.begin());
+  }
+  verdict.ok = verdict.why.empty();
+  if (!verdict.ok) find_first_divergence(reference, record, names, tolerance, verdict);
+  return verdict;
+}
+
+}  // namespace tessera::train

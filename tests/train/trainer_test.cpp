@@ -1,0 +1,174 @@
+#include "train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "comm/communicator.h"
+#include "core/error.h"
+#include "toy_run.h"
+#include "train/checkpoint.h"
+#include "train/thread_ranks.h"
+
+namespace tessera::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TrainerTest : public testing::Test {
+ protected:
+  TrainOptions options(const std::string& run) const {
+    TrainOptions options;
+    options.config = toy_config(text_);
+    options.run_dir = folder_.path() / run;
+    return options;
+  }
+
+  Summary run(const TrainOptions& options, int ranks = 1) {
+    Summary summary;
+    run_thread_ranks(ranks, {}, [&](comm::Communicator& comm) {
+      Summary mine = train(options, comm, observer_);
+      if (comm.rank() == 0) summary = std::move(mine);
+    });
+    return summary;
+  }
+
+  std::vector<nlohmann::json> metrics(const std::string& run) const {
+    std::vector<nlohmann::json> lines;
+    std::ifstream file(folder_.path() / run / "metrics.jsonl");
+    for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+
+  TestFolder folder_;
+  std::string text_ = write_toy_text(folder_.path() / "toy.jsonl");
+  Observer observer_;
+};
+
+TEST_F(TrainerTest, LowersTheLossAndWritesTheRunFolder) {
+  TrainOptions train_options = options("run");
+  train_options.config.training.steps = 30;
+  const Summary summary = run(train_options);
+  EXPECT_LT(summary.loss_last, summary.loss_first - 0.5);
+  EXPECT_TRUE(summary.has_validation);
+  for (const char* name : {"config.toml", "plan.json", "metrics.jsonl", "summary.json",
+                           "tokenizer.json", "checkpoints/step-00000030/manifest.json"}) {
+    EXPECT_TRUE(fs::exists(folder_.path() / "run" / name)) << name;
+  }
+  EXPECT_EQ(metrics("run").size(), 30u);
+}
+
+TEST_F(TrainerTest, RepeatsARunToTheBit) {
+  EXPECT_EQ(run(options("a"), 3).weights_hash, run(options("b"), 3).weights_hash);
+}
+
+TEST_F(TrainerTest, PredictsMemoryAndTrafficToTheByteOnEveryRank) {
+  for (const auto precision : {spec::Precision::fp32, spec::Precision::bf16}) {
+    for (const auto recompute : {spec::Recompute::none, spec::Recompute::full}) {
+      for (const int ranks : {1, 2, 5}) {
+        TrainOptions train_options = options("run");
+        train_options.existing = Existing::overwrite;
+        train_options.config.training.precision = precision;
+        train_options.config.training.micro_batch_size = 2;
+        train_options.config.training.steps = 2;
+        train_options.config.activation_checkpoint.mode = recompute;
+        const Summary summary = run(train_options, ranks);
+        EXPECT_EQ(summary.memory_measured, summary.predicted.memory_bytes) << ranks;
+        EXPECT_EQ(summary.dp_bytes_measured, summary.predicted.dp_bytes_per_step) << ranks;
+      }
+    }
+  }
+}
+
+TEST_F(TrainerTest, ResumesAtAnotherRankCountWithTheSamplesOfTheUninterruptedRun) {
+  TrainOptions whole = options("whole");
+  whole.config.checkpoint.interval = 3;
+  const Summary uninterrupted = run(whole, 2);
+
+  TrainOptions first = options("parts");
+  first.config.checkpoint.interval = 3;
+  first.config.checkpoint.keep_latest_k = 0;
+  run(first, 2);
+  fs::remove_all(folder_.path() / "parts/checkpoints/step-00000006");
+  TrainOptions second = first;
+  second.existing = Existing::resume;
+  const Summary resumed = run(second, 2);
+  EXPECT_EQ(resumed.weights_hash, uninterrupted.weights_hash);
+  EXPECT_EQ(metrics("parts").size(), 6u);
+
+  fs::remove_all(folder_.path() / "parts/checkpoints/step-00000006");
+  const Summary elsewhere = run(second, 3);
+  EXPECT_NEAR(elsewhere.loss_last, uninterrupted.loss_last, 5e-7 * uninterrupted.loss_last);
+}
+
+TEST_F(TrainerTest, PassesOverADamagedCheckpointAndSaysSo) {
+  TrainOptions train_options = options("run");
+  train_options.config.checkpoint.interval = 3;
+  train_options.config.checkpoint.keep_latest_k = 0;
+  run(train_options);
+  const fs::path last = folder_.path() / "run/checkpoints/step-00000006";
+  for (const auto& entry : fs::directory_iterator(last)) {
+    if (entry.path().extension() == ".safetensors") fs::resize_file(entry.path(), 100);
+  }
+  std::string said;
+  observer_.on_notice = [&](const std::string& text) { said += text + "\n"; };
+  train_options.existing = Existing::resume;
+  run(train_options);
+  EXPECT_NE(said.find("step-00000006"), std::string::npos) << said;
+  EXPECT_NE(said.find("step-00000003 (step 3"), std::string::npos) << said;
+  EXPECT_NO_THROW(verify_checkpoint(last));
+}
+
+TEST_F(TrainerTest, RefusesAnExistingRunFolder) {
+  run(options("run"));
+  EXPECT_THROW(run(options("run")), core::ConfigError);
+}
+
+TEST_F(TrainerTest, RefusesToOverwriteAFolderThatIsNoRun) {
+  fs::create_directories(folder_.path() / "home");
+  std::ofstream(folder_.path() / "home/precious.txt") << "mine";
+  TrainOptions train_options = options("home");
+  train_options.existing = Existing::overwrite;
+  EXPECT_THROW(run(train_options), core::ConfigError);
+  EXPECT_TRUE(fs::exists(folder_.path() / "home/precious.txt"));
+}
+
+TEST_F(TrainerTest, HaltsOnALossThatIsNotANumberNamingTheStep) {
+  TrainOptions train_options = options("run");
+  train_options.config.optimizer.lr = 1e30;
+  train_options.config.training.max_norm = 0;
+  try {
+    run(train_options, 2);
+    FAIL() << "trained on";
+  } catch (const core::RunError& error) {
+    EXPECT_NE(std::string(error.what()).find("step"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("rank"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(TrainerTest, StopsAfterTheStepUnderWayWithACheckpointWhenAsked) {
+  std::atomic<bool> stop{false};
+  TrainOptions train_options = options("run");
+  train_options.config.training.steps = 1000;
+  train_options.stop = &stop;
+  observer_.on_step = [&](const StepRecord& record) { stop = record.step == 4; };
+  const Summary summary = run(train_options, 2);
+  EXPECT_TRUE(summary.stopped_early);
+  EXPECT_EQ(summary.last_checkpoint, (folder_.path() / "run/checkpoints/step-00000005").string());
+  EXPECT_NO_THROW(verify_checkpoint(summary.last_checkpoint));
+}
+
+TEST_F(TrainerTest, TrainsWithAGlobalBatchThatDividesNeitherByRanksNorMicroBatches) {
+  TrainOptions one = options("one");
+  one.config.training.global_batch_size = 11;
+  TrainOptions four = one;
+  four.run_dir = folder_.path() / "four";
+  four.config.training.micro_batch_size = 2;
+  const Summary alone = run(one);
+  const Summary spread = run(four, 4);
+  EXPECT_NEAR(spread.loss_last, alone.loss_last, 5e-7 * alone.loss_last);
+}
+
+}  // namespace
+}  // namespace tessera::train
