@@ -1,0 +1,276 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "core/error.h"
+#include "formats/safetensors.h"
+
+namespace tessera::formats {
+namespace {
+
+using nlohmann::json;
+
+/// What the reference implementation stops at.
+constexpr uint64_t kMaxHeaderBytes = 100'000'000;
+constexpr int64_t kLengthBytes = 8;
+
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  throw core::RunError(fmt::format("{}: not a valid safetensors file: {}", path, why));
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(const std::string& path)
+      : value_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (value_ < 0) {
+      throw core::RunError(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
+    }
+  }
+  ~Descriptor() { ::close(value_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return value_; }
+
+ private:
+  int value_;
+};
+
+int64_t size_of_file(const Descriptor& descriptor, const std::string& path) {
+  struct stat status {};
+  if (::fstat(descriptor.get(), &status) != 0) {
+    throw core::RunError(fmt::format("{}: cannot be examined: {}", path, std::strerror(errno)));
+  }
+  if (!S_ISREG(status.st_mode)) refuse(path, "it is not a regular file");
+  return status.st_size;
+}
+
+/// The header as JSON, where no object names a key twice and nothing is nested deeper than it may.
+json parse_header(const std::string& path, const char* text, int64_t bytes) {
+  constexpr int kMaxDepth = 3;  // header, tensor, shape
+  if (bytes == 0 || text[0] != '{') refuse(path, "its header does not begin with {");
+  std::vector<std::set<std::string>> names;
+  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
+    if (depth > kMaxDepth) refuse(path, "its header is nested too deeply");
+    if (event == json::parse_event_t::object_start) names.emplace_back();
+    if (event == json::parse_event_t::object_end) names.pop_back();
+    if (event == json::parse_event_t::key) {
+      const std::string name = parsed.get<std::string>();
+      if (!names.back().insert(name).second) refuse(path, "duplicate name \"" + name + "\"");
+    }
+    return true;
+  };
+  try {
+    return json::parse(text, text + bytes, watch);
+  } catch (const json::exception& error) {
+    refuse(path, fmt::format("its header is not JSON: {}", error.what()));
+  }
+}
+
+core::DType dtype_named(const std::string& path, const std::string& tensor, const json& name) {
+  constexpr core::DType kAll[] = {core::DType::f64, core::DType::f32, core::DType::bf16,
+                                  core::DType::i64, core::DType::i32, core::DType::u16,
+                                  core::DType::u8};
+  if (!name.is_string()) refuse(path, fmt::format("dtype of \"{}\" is no text", tensor));
+  for (const core::DType dtype : kAll) {
+    if (name == safetensors_dtype(dtype)) return dtype;
+  }
+  refuse(path, fmt::format("\"{}\" has dtype {}; those known are F64, F32, BF16, I64, I32, U16, U8",
+                           tensor, name.get<std::string>()));
+}
+
+/// The whole numbers of a list, none negative or beyond 63 bits.
+std::vector<int64_t> numbers_of(const std::string& path, const std::string& what,
+                                const json& list) {
+  if (!list.is_array()) refuse(path, what + " is not a list");
+  std::vector<int64_t> numbers;
+  for (const json& number : list) {
+    if (!number.is_number_unsigned() || number.get<uint64_t>() > uint64_t{INT64_MAX}) {
+      refuse(path, what + " has an entry that is no size: " + number.dump());
+    }
+    numbers.push_back(number.get<int64_t>());
+  }
+  return numbers;
+}
+
+core::Shape shape_of(const std::string& path, const std::string& tensor,
+                     const std::vector<int64_t>& sizes) {
+  switch (sizes.size()) {
+    case 0:
+      return {};
+    case 1:
+      return {sizes[0]};
+    case 2:
+      return {sizes[0], sizes[1]};
+    case 3:
+      return {sizes[0], sizes[1], sizes[2]};
+    case 4:
+      return {sizes[0], sizes[1], sizes[2], sizes[3]};
+    default:
+      refuse(path, fmt::format("\"{}\" has {} dimensions; at most {} are read", tensor,
+                               sizes.size(), core::Shape::kMaxDims));
+  }
+}
+
+SafetensorsEntry entry_of(const std::string& path, const std::string& name, const json& fields) {
+  if (!fields.is_object()) refuse(path, fmt::format("\"{}\" is not described by an object", name));
+  for (const char* key : {"dtype", "shape", "data_offsets"}) {
+    if (!fields.contains(key)) refuse(path, fmt::format("\"{}\" has no {}", name, key));
+  }
+  if (fields.size() != 3) refuse(path, fmt::format("\"{}\" has unknown fields", name));
+  SafetensorsEntry entry;
+  entry.name = name;
+  entry.dtype = dtype_named(path, name, fields["dtype"]);
+  const auto sizes = numbers_of(path, fmt::format("the shape of \"{}\"", name), fields["shape"]);
+  const auto offsets =
+      numbers_of(path, fmt::format("data_offsets of \"{}\"", name), fields["data_offsets"]);
+  entry.shape = shape_of(path, name, sizes);
+  if (offsets.size() != 2 || offsets[1] < offsets[0]) {
+    refuse(path, fmt::format("data_offsets of \"{}\" are no begin and end", name));
+  }
+  entry.offset = offsets[0];
+  entry.bytes = offsets[1] - offsets[0];
+  int64_t bytes = core::size_of(entry.dtype);
+  for (const int64_t size : sizes) {
+    if (__builtin_mul_overflow(bytes, size, &bytes)) {
+      refuse(path, fmt::format("the shape of \"{}\" overflows", name));
+    }
+  }
+  if (bytes != entry.bytes) {
+    refuse(path,
+           fmt::format("\"{}\" needs {} bytes by its shape and has {}", name, bytes, entry.bytes));
+  }
+  return entry;
+}
+
+Metadata metadata_of(const std::string& path, const json& fields) {
+  if (!fields.is_object()) refuse(path, "__metadata__ is not an object");
+  Metadata metadata;
+  for (const auto& [key, value] : fields.items()) {
+    if (!value.is_string()) refuse(path, "__metadata__ has a value that is no text: " + key);
+    metadata[key] = value.get<std::string>();
+  }
+  return metadata;
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
+  const Descriptor descriptor(path);
+  const int64_t file_bytes = size_of_file(descriptor, path);
+  unsigned char length[kLengthBytes];
+  if (file_bytes < kLengthBytes ||
+      ::pread(descriptor.get(), length, sizeof length, 0) != kLengthBytes) {
+    refuse(path, fmt::format("it is too short: {} bytes", file_bytes));
+  }
+  uint64_t header_bytes = 0;
+  for (size_t i = 0; i < sizeof length; ++i) header_bytes |= uint64_t{length[i]} << (8 * i);
+  if (header_bytes > kMaxHeaderBytes) {
+    refuse(path, fmt::format("its header would have {} bytes; at most {} are read", header_bytes,
+                             kMaxHeaderBytes));
+  }
+  data_begin_ = kLengthBytes + static_cast<int64_t>(header_bytes);
+  if (data_begin_ > file_bytes) {
+    refuse(path, fmt::format("it ends inside its header of {} bytes: it was cut at {}",
+                             header_bytes, file_bytes));
+  }
+  mapping_ =
+      ::mmap(nullptr, static_cast<size_t>(file_bytes), PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
+  if (mapping_ == MAP_FAILED) {
+    mapping_ = nullptr;
+    throw core::RunError(fmt::format("{}: cannot be mapped: {}", path, std::strerror(errno)));
+  }
+  mapped_bytes_ = file_bytes;
+  try {
+    const json header = parse_header(path, static_cast<const char*>(mapping_) + kLengthBytes,
+                                     static_cast<int64_t>(header_bytes));
+    for (const auto& [name, fields] : header.items()) {
+      if (name == "__metadata__") {
+        metadata_ = metadata_of(path, fields);
+      } else {
+        entries_.push_back(entry_of(path, name, fields));
+      }
+    }
+    check_layout(file_bytes - data_begin_);
+  } catch (...) {
+    unmap();
+    throw;
+  }
+}
+
+SafetensorsFile::~SafetensorsFile() {
+  unmap();
+}
+
+SafetensorsFile::SafetensorsFile(SafetensorsFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      mapping_(std::exchange(other.mapping_, nullptr)),
+      mapped_bytes_(other.mapped_bytes_),
+      data_begin_(other.data_begin_),
+      entries_(std::move(other.entries_)),
+      index_(std::move(other.index_)),
+      metadata_(std::move(other.metadata_)) {}
+
+void SafetensorsFile::unmap() {
+  if (mapping_ != nullptr) ::munmap(mapping_, static_cast<size_t>(mapped_bytes_));
+  mapping_ = nullptr;
+}
+
+/// Every byte of the data belongs to just one tensor.
+void SafetensorsFile::check_layout(int64_t data_bytes) {
+  std::sort(entries_.begin(), entries_.end(),
+            [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
+              return std::pair(a.offset, a.bytes) < std::pair(b.offset, b.bytes);
+            });
+  int64_t end = 0;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const SafetensorsEntry& entry = entries_[i];
+    if (entry.offset < end) {
+      refuse(path_,
+             fmt::format("\"{}\" begins at {}, inside the tensor before it, which ends at {}",
+                         entry.name, entry.offset, end));
+    }
+    if (entry.offset > end) {
+      refuse(path_, fmt::format("bytes {} to {}, before \"{}\", belong to no tensor", end,
+                                entry.offset, entry.name));
+    }
+    if (entry.bytes > data_bytes - entry.offset) {
+      refuse(path_,
+             fmt::format("\"{}\" ends beyond the file, which has {} bytes of data: it was cut",
+                         entry.name, data_bytes));
+    }
+    end = entry.offset + entry.bytes;
+    index_[entry.name] = i;
+  }
+  if (end != data_bytes) {
+    refuse(path_, fmt::format("{} bytes follow the last tensor", data_bytes - end));
+  }
+}
+
+const SafetensorsEntry* SafetensorsFile::find(const std::string& name) const {
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &entries_[found->second];
+}
+
+const void* SafetensorsFile::data(const SafetensorsEntry& entry) const {
+  return static_cast<const char*>(mapping_) + data_begin_ + entry.offset;
+}
+
+void SafetensorsFile::copy(const SafetensorsEntry& entry, core::View out) const {
+  if (out.dtype != entry.dtype || out.elements() != entry.shape.elements()) {
+    throw core::RunError(fmt::format("{}: \"{}\" holds {} elements of {}, not {} of {}", path_,
+                                     entry.name, entry.shape.elements(), core::name_of(entry.dtype),
+                                     out.elements(), core::name_of(out.dtype)));
+  }
+  if (entry.bytes > 0) std::memcpy(out.data, data(entry), static_cast<size_t>(entry.bytes));
+}
+
+}  // namespace tessera::formats

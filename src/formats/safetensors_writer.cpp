@@ -1,0 +1,146 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/error.h"
+#include "formats/safetensors.h"
+
+namespace tessera::formats {
+namespace {
+
+/// A file that is written once from front to back, hashed on its way.
+class OutputFile {
+ public:
+  explicit OutputFile(const std::string& path)
+      : path_(path),
+        descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    if (descriptor_ < 0) fail("cannot be created");
+  }
+  ~OutputFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(const void* data, int64_t bytes) {
+    // A single write takes at most 2 GiB, and hashing right before keeps the piece in the cache.
+    constexpr int64_t kPiece = int64_t{1} << 20;
+    const auto* from = static_cast<const char*>(data);
+    while (bytes > 0) {
+      const int64_t piece = std::min(bytes, kPiece);
+      hash_.update(from, piece);
+      write_all(from, piece);
+      from += piece;
+      bytes -= piece;
+      digest_.bytes += piece;
+    }
+  }
+
+  /// Everything is on the disk when this returns.
+  FileDigest close() {
+    if (::fsync(descriptor_) != 0) fail("cannot be flushed to the disk");
+    const int descriptor = std::exchange(descriptor_, -1);
+    if (::close(descriptor) != 0) fail("cannot be closed");
+    digest_.xxh3 = hash_.hex();
+    return digest_;
+  }
+
+ private:
+  void write_all(const char* from, int64_t bytes) {
+    while (bytes > 0) {
+      const ssize_t written = ::write(descriptor_, from, static_cast<size_t>(bytes));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) fail("cannot be written");
+      from += written;
+      bytes -= written;
+    }
+  }
+
+  [[noreturn]] void fail(const char* what) const {
+    const int error = errno;
+    throw core::RunError(
+        fmt::format("{}: {} after {} bytes: {}", path_, what, digest_.bytes, std::strerror(error)));
+  }
+
+  std::string path_;
+  int descriptor_;
+  Xxh3 hash_;
+  FileDigest digest_;
+};
+
+nlohmann::ordered_json shape_json(core::Shape shape) {
+  auto sizes = nlohmann::ordered_json::array();
+  for (int dim = 0; dim < shape.dims(); ++dim) sizes.push_back(shape[dim]);
+  return sizes;
+}
+
+std::string header_of(const std::vector<const NamedTensor*>& tensors, const Metadata& metadata) {
+  nlohmann::ordered_json header;
+  header["__metadata__"] = metadata;
+  header["__metadata__"]["format"] = "pt";
+  int64_t offset = 0;
+  for (const NamedTensor* tensor : tensors) {
+    const int64_t end = offset + tensor->data.bytes();
+    header[tensor->name] = {{"dtype", safetensors_dtype(tensor->data.dtype)},
+                            {"shape", shape_json(tensor->data.shape)},
+                            {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  return text;
+}
+
+}  // namespace
+
+const char* safetensors_dtype(core::DType dtype) {
+  switch (dtype) {
+    case core::DType::f64:
+      return "F64";
+    case core::DType::f32:
+      return "F32";
+    case core::DType::bf16:
+      return "BF16";
+    case core::DType::i64:
+      return "I64";
+    case core::DType::i32:
+      return "I32";
+    case core::DType::u16:
+      return "U16";
+    case core::DType::u8:
+      return "U8";
+  }
+  return "?";
+}
+
+FileDigest write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                             const Metadata& metadata) {
+  std::vector<const NamedTensor*> ordered;
+  std::set<std::string> names;
+  for (const NamedTensor& tensor : tensors) {
+    CHECK(names.insert(tensor.name).second, "two tensors named " + tensor.name);
+    CHECK(tensor.name != "__metadata__", "a tensor with the name of the metadata");
+    ordered.push_back(&tensor);
+  }
+  std::stable_sort(ordered.begin(), ordered.end(), [](const NamedTensor* a, const NamedTensor* b) {
+    return core::size_of(a->data.dtype) > core::size_of(b->data.dtype);
+  });
+  const std::string header = header_of(ordered, metadata);
+  unsigned char length[8];
+  for (size_t i = 0; i < sizeof length; ++i) {
+    length[i] = static_cast<unsigned char>(uint64_t{header.size()} >> (8 * i));
+  }
+  OutputFile file(path);
+  file.write(length, sizeof length);
+  file.write(header.data(), static_cast<int64_t>(header.size()));
+  for (const NamedTensor* tensor : ordered) file.write(tensor->data.data, tensor->data.bytes());
+  return file.close();
+}
+
+}  // namespace tessera::formats
