@@ -1,7 +1,6 @@
 #include "model/embedding.h"
 
 #include "core/fault.h"
-#include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 
 namespace tessera::model {
@@ -10,13 +9,9 @@ void DenseEmbedding::forward(Pass& /*pass*/, View y, ConstView ids) {
   kernels::embedding_forward(y, ids, tokens().value, positions().value);
 }
 
-void DenseEmbedding::backward_weight(Pass& pass, ConstView dy, ConstView ids) {
+void DenseEmbedding::backward_weight(Pass& /*pass*/, ConstView dy, ConstView ids) {
   const View dtokens = tokens().grad;
   const View dpositions = positions().grad;
-  if (pass.overwrite_gradients) {
-    if (!spec_.tied) kernels::zero(dtokens);
-    if (dpositions) kernels::zero(dpositions);
-  }
   if (TESSERA_FAULT("model_dropped_last_row")) {
     const int64_t batch = ids.shape[0] - 1;
     dy = dy.slice(0, {batch, dy.shape[1], dy.shape[2]});

@@ -37,9 +37,6 @@ struct NormSpec {
 /// The position embedding may be absent from the table.
 struct EmbeddingSpec {
   int unit = 0;
-  /// The token embedding is the head's weight too, and the head has added to its gradient before
-  /// the embedding does.
-  bool tied = false;
 };
 
 /// The head's weight [V, C]: its own, or the token embedding where they are tied.

@@ -30,16 +30,14 @@ void DenseLinear::backward_input(Pass& /*pass*/, View dx, ConstView dy) {
   kernels::matmul(dx, dy, weight().value);
 }
 
-void DenseLinear::backward_weight(Pass& pass, ConstView dy, ConstView x) {
+void DenseLinear::backward_weight(Pass& /*pass*/, ConstView dy, ConstView x) {
   kernels::MatmulOptions options;
   options.transpose_a = true;
-  options.accumulate = !pass.overwrite_gradients;
+  options.accumulate = true;
   kernels::matmul(weight().grad, dy, x, options);
   const View dbias = bias().grad;
   if (!dbias) return;
-  if (pass.overwrite_gradients || TESSERA_FAULT("model_accumulate_overwrites")) {
-    kernels::zero(dbias);
-  }
+  if (TESSERA_FAULT("model_accumulate_overwrites")) kernels::zero(dbias);
   kernels::bias_backward(dbias, dy);
 }
 

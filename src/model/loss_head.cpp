@@ -63,6 +63,7 @@ LossResult DenseLossHead::forward(Pass& pass, View dx, ConstView x, ConstView la
   kernels::MatmulOptions to_weight;
   to_weight.transpose_a = true;
   to_weight.lda = stride;
+  to_weight.accumulate = true;
   for (int64_t first = 0; first < rows; first += chunk) {
     const int64_t count = std::min(chunk, rows - first);
     const ConstView x_rows = rows_of(x, first, count);
@@ -75,7 +76,6 @@ LossResult DenseLossHead::forward(Pass& pass, View dx, ConstView x, ConstView la
     result.loss_sum += kernels::sum(losses);
     if (!pass.training) continue;
     kernels::matmul(rows_of(dx, first, count), dlogits, head.value, to_input);
-    to_weight.accumulate = first > 0 || !pass.overwrite_gradients;
     kernels::matmul(head.grad, dlogits, x_rows, to_weight);
   }
   return result;

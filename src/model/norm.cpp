@@ -1,6 +1,5 @@
 #include "model/norm.h"
 
-#include "kernels/elementwise.h"
 #include "kernels/layernorm.h"
 
 namespace tessera::model {
@@ -18,14 +17,8 @@ void LayerNorm::backward_input(Pass& /*pass*/, View dx, ConstView dresidual, Con
   kernels::layernorm_backward_input(dx, dresidual, dy, x, weight().value, saved.mean, saved.rstd);
 }
 
-void LayerNorm::backward_weight(Pass& pass, ConstView dy, ConstView x, const NormSaved& saved) {
-  const View dweight = weight().grad;
-  const View dbias = bias().grad;
-  if (pass.overwrite_gradients) {
-    kernels::zero(dweight);
-    kernels::zero(dbias);
-  }
-  kernels::layernorm_backward_weight(dweight, dbias, dy, x, saved.mean, saved.rstd);
+void LayerNorm::backward_weight(Pass& /*pass*/, ConstView dy, ConstView x, const NormSaved& saved) {
+  kernels::layernorm_backward_weight(weight().grad, bias().grad, dy, x, saved.mean, saved.rstd);
 }
 
 }  // namespace tessera::model

@@ -30,9 +30,6 @@ struct Pass {
   float grad_scale = 1;  ///< of every token's loss in the gradient: 1 / valid tokens of the step
   uint64_t dropout_key = 0;
   int64_t step = 0;
-  /// The first micro-batch of a step may write gradients instead of adding to them, which saves
-  /// zeroing them beforehand and reading the zeros back. Every gradient is then written.
-  bool overwrite_gradients = false;
 };
 
 }  // namespace tessera::model

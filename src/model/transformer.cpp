@@ -83,7 +83,7 @@ Transformer::Impl::Impl(const spec::ModelConfig& config, const Parameters& param
     : config_(config), hooks_(hooks), options_(options) {
   const bool tied = config.tie_word_embeddings;
   const int64_t layers = config.num_hidden_layers;
-  embedding_ = factory.embedding(parameters, {kEmbeddingUnit, tied});
+  embedding_ = factory.embedding(parameters, {kEmbeddingUnit});
   blocks_.reserve(static_cast<size_t>(layers));
   for (int64_t layer = 0; layer < layers; ++layer) {
     blocks_.emplace_back(config, parameters, factory, static_cast<int>(layer) + 1, layer);

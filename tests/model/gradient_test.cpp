@@ -103,21 +103,6 @@ TEST(Gradient, OfMicroBatchesAddsUpToThatOfTheWholeBatch) {
   EXPECT_LT(relative_l2(parts.gradients(), whole.gradients()), 1e-13);
 }
 
-TEST(Gradient, OverwritesWhatIsThereWhenAskedTo) {
-  for (const bool tied : {true, false}) {
-    spec::ModelConfig config = tiny_config();
-    config.tie_word_embeddings = tied;
-    TinyModel fresh(config, core::DType::f32);
-    TinyModel used(config, core::DType::f32);
-    fresh.train(tiny_tokens());
-    used.train({2, 7, config.vocab_size, 99});
-    PassOptions options;
-    options.overwrite_gradients = true;
-    used.train(tiny_tokens(), options);
-    EXPECT_EQ(used.gradients(), fresh.gradients()) << "tied " << tied;
-  }
-}
-
 TEST(Gradient, DropsOtherElementsInAnotherStep) {
   TinyModel model(with_dropout(0.25), core::DType::f32);
   PassOptions options;

@@ -147,7 +147,6 @@ Pass TinyModel::pass(const Tokens& tokens, const PassOptions& options) {
   made.grad_scale = options.grad_scale;
   made.dropout_key = core::stream_key(7, core::Stream::dropout);
   made.step = options.step;
-  made.overwrite_gradients = options.overwrite_gradients;
   return made;
 }
 

@@ -47,7 +47,6 @@ struct PassOptions {
   bool training = true;
   float grad_scale = 1;
   int64_t step = 1;
-  bool overwrite_gradients = false;
 };
 
 /// A model with weights of noise (`seed`), large enough that every part matters, and zero
