@@ -17,11 +17,11 @@ void ConfigArgs::add_to(CLI::App& verb, const std::string& about) {
               "`tessera config schema` lists every key.");
 }
 
-spec::RunConfig ConfigArgs::read(int64_t world_size) const {
+formats::ConfigSources ConfigArgs::sources() const {
   const formats::Flags flags = formats::split_flags(verb_->remaining());
-  if (!flags.violations.empty()) throw core::ConfigError(formats::describe(flags.violations));
   formats::ConfigSources sources;
   sources.overrides = flags.overrides;
+  sources.violations = flags.violations;
   for (const std::string& word : flags.rest) {
     if (word.rfind("-", 0) == 0) {
       throw core::ConfigError(word + " is not an option of `tessera " + verb_->get_name() +
@@ -29,7 +29,11 @@ spec::RunConfig ConfigArgs::read(int64_t world_size) const {
     }
     sources.files.push_back(word);
   }
-  return formats::load_config(sources, world_size);
+  return sources;
+}
+
+spec::RunConfig ConfigArgs::read(int64_t world_size) const {
+  return formats::load_config(sources(), world_size);
 }
 
 }  // namespace tessera::cli

@@ -16,6 +16,8 @@ class ConfigArgs {
  public:
   /// Declares the arguments on `verb`, which must outlive this.
   void add_to(CLI::App& verb, const std::string& about);
+  /// What the user named. Throws ConfigError for an option that the verb does not have.
+  formats::ConfigSources sources() const;
   /// The config, read and validated for a world of `world_size` ranks (0: unknown yet). Throws
   /// ConfigError with every violation.
   spec::RunConfig read(int64_t world_size) const;

@@ -53,7 +53,7 @@ double bytes_per_token(const data::EncodeCounts& counts) {
 }
 
 void train_tokenizer(const DataOptions& options) {
-  const std::string file = (std::filesystem::path(options.output) / "tokenizer.json").string();
+  const std::string file = data::tokenizer_file(options.output);
   refuse_existing(file, options.overwrite);
   data::BpeTrainer trainer({options.vocab_size});
   int64_t documents = 0;
@@ -214,7 +214,8 @@ CLI::App* add_command(CLI::App& verb, const std::shared_ptr<DataOptions>& option
 
 void add_input_and_output(CLI::App& command, DataOptions& options, const char* output) {
   command
-      .add_option("--input", options.inputs, "text (.txt, any name) and JSON Lines (.jsonl) files")
+      .add_option("input,--input", options.inputs,
+                  "text (.txt, any name) and JSON Lines (.jsonl) files")
       ->required();
   command.add_option("--output", options.output, output)->required();
   command.add_flag("--overwrite", options.overwrite, "replace an output that is there");
@@ -230,7 +231,7 @@ void add_data_verb(CLI::App& app, int& status) {
 
   CLI::App* train = add_command(*verb, options, status, "train-tokenizer",
                                 "Learn a byte-level BPE from text", train_tokenizer);
-  add_input_and_output(*train, *options, "folder for tokenizer.json");
+  add_input_and_output(*train, *options, "folder for tokenizer.json, or a name that ends in .json");
   train
       ->add_option("--vocab-size,--vocab_size", options->vocab_size,
                    "tokens: 256 bytes, merges, and the separator")

@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/config_args.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "train/checkpoint.h"
+#include "train/run_data.h"
+#include "train/run_folder.h"
+
+namespace tessera::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string path;
+  bool json = false;
+};
+
+/// The checkpoint that `path` means: itself, or the newest good one of a run.
+fs::path find_checkpoint(const fs::path& path) {
+  if (fs::exists(path / "manifest.json")) return path;
+  const auto latest = train::latest_checkpoint(train::RunFolder{path}.checkpoints(),
+                                               [](const std::string&) {});
+  if (latest) return *latest;
+  throw core::ConfigError(fmt::format(
+      "{} is neither a checkpoint (it has no manifest.json) nor a run folder with a complete one",
+      path.string()));
+}
+
+int list(const Options& options) {
+  const fs::path checkpoints = train::RunFolder{options.path}.checkpoints();
+  if (!fs::is_directory(checkpoints)) {
+    throw core::ConfigError(options.path + " is not a run folder: it has no checkpoints/");
+  }
+  Json json = Json::array();
+  for (const fs::path& folder : train::list_checkpoints(checkpoints)) {
+    Json entry = {{"path", folder.string()}};
+    try {
+      const train::CheckpointHeader header = train::read_checkpoint_header(folder);
+      entry["step"] = header.step;
+      entry["samples"] = header.samples;
+      entry["layout"] = header.layout;
+      if (!options.json) {
+        fmt::print("{}  step {}, {} samples, saved by {}\n", folder.string(), header.step,
+                   header.samples, header.layout);
+      }
+    } catch (const core::RunError& error) {
+      entry["error"] = error.what();
+      if (!options.json) fmt::print("{}  incomplete: {}\n", folder.string(), error.what());
+    }
+    json.push_back(entry);
+  }
+  if (options.json) fmt::print("{}\n", json.dump(2));
+  return kDone;
+}
+
+int show(const Options& options) {
+  const fs::path folder = find_checkpoint(options.path);
+  const train::CheckpointHeader header = train::read_checkpoint_header(folder);
+  if (options.json) {
+    fmt::print("{}\n", train::read_file(folder / "manifest.json"));
+  } else {
+    fmt::print("{}\nstep {}, {} samples, saved by {}\n\n{}", folder.string(), header.step,
+               header.samples, header.layout, header.config);
+  }
+  return kDone;
+}
+
+int verify(const Options& options) {
+  const fs::path folder =
+      fs::exists(fs::path(options.path) / "checkpoints") ? find_checkpoint(options.path)
+                                                         : fs::path(options.path);
+  train::verify_checkpoint(folder);
+  if (options.json) fmt::print("{}\n", Json{{"path", folder.string()}, {"ok", true}}.dump());
+  else fmt::print("{}: every file has the size and checksum of the manifest\n", folder.string());
+  return kDone;
+}
+
+struct InitOptions {
+  ConfigArgs config;
+  std::string output;
+};
+
+/// A seed checkpoint: the model that training.seed stands for, before any step, so that other
+/// programs can start from the same weights.
+int init(const InitOptions& options) {
+  spec::RunConfig config = options.config.read(0);
+  config.parallelism.data_parallel_degree = 1;
+  if (config.model.vocab_size == 0) {
+    config = train::with_vocabulary(config, *data::load_tokenizer(config.data.tokenizer));
+  }
+  config = spec::resolved(config, 1);
+  if (fs::exists(options.output)) {
+    throw core::ConfigError(options.output + " exists; choose another --output");
+  }
+  core::MemoryLedger ledger;
+  const account::ParameterTable table = account::parameter_table(config.model);
+  parallel::ModelState state(table, config.training, /*for_training=*/true, ledger);
+  state.initialise(config.training.seed);
+  const fs::path output = fs::absolute(options.output);
+  fs::create_directories(output.parent_path());
+  train::save_checkpoint(output, state, *comm::make_self_communicator(),
+                         {0, config.training.seed, 0, formats::to_toml(config), "dp=1"});
+  fmt::print("{}: {} parameters at step 0\n", options.output, table.num_elements());
+  return kDone;
+}
+
+void add_action(CLI::App& verb, int& status, const std::string& name, const std::string& about,
+                int (*action)(const Options&)) {
+  auto options = std::make_shared<Options>();
+  CLI::App* sub = verb.add_subcommand(name, about);
+  sub->add_option("path", options->path, "A run folder or a checkpoint folder")->required();
+  sub->add_flag("--json", options->json, "Print JSON");
+  sub->callback([options, action, &status] { status = action(*options); });
+}
+
+}  // namespace
+
+void add_checkpoint_verb(CLI::App& app, int& status) {
+  CLI::App* verb = app.add_subcommand("checkpoint", "Look at checkpoints, check them, make one");
+  verb->require_subcommand(1);
+  add_action(*verb, status, "list", "The checkpoints of a run", list);
+  add_action(*verb, status, "show", "What a checkpoint holds, and the config it was trained with",
+             show);
+  add_action(*verb, status, "verify", "Every file's size and checksum against the manifest",
+             verify);
+  auto options = std::make_shared<InitOptions>();
+  CLI::App* sub = verb->add_subcommand("init", "Write the untrained model of a config, at step 0");
+  options->config.add_to(*sub, "The same training.seed gives the same weights.");
+  sub->add_option("--output", options->output, "The checkpoint folder to make")->required();
+  sub->callback([options, &status] { status = init(*options); });
+}
+
+}  // namespace tessera::cli

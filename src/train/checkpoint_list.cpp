@@ -1,0 +1,82 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/error.h"
+#include "formats/hash.h"
+#include "train/checkpoint.h"
+
+namespace tessera::train {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// "step-00000100" → 100; −1 for any other name.
+int64_t step_of(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  constexpr std::string_view prefix = "step-";
+  if (name.rfind(prefix, 0) != 0 || name.size() == prefix.size()) return -1;
+  int64_t step = 0;
+  for (char c : name.substr(prefix.size())) {
+    if (c < '0' || c > '9' || step > (int64_t{1} << 50)) return -1;
+    step = step * 10 + (c - '0');
+  }
+  return step;
+}
+
+bool is_leftover(const fs::path& folder) {
+  return folder.filename().string().find(".tmp") != std::string::npos;
+}
+
+}  // namespace
+
+std::vector<fs::path> list_checkpoints(const fs::path& checkpoints) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(checkpoints, error)) {
+    if (entry.is_directory() && step_of(entry.path()) >= 0) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end(),
+            [](const fs::path& a, const fs::path& b) { return step_of(a) < step_of(b); });
+  return found;
+}
+
+std::optional<fs::path> latest_checkpoint(const fs::path& checkpoints, const Notice& notice) {
+  std::vector<fs::path> found = list_checkpoints(checkpoints);
+  for (; !found.empty(); found.pop_back()) {
+    try {
+      verify_checkpoint(found.back());
+      return found.back();
+    } catch (const core::RunError& error) {
+      notice(fmt::format("passing over {}: {}", found.back().string(), error.what()));
+    }
+  }
+  return std::nullopt;
+}
+
+void prune_checkpoints(const fs::path& checkpoints, int64_t keep) {
+  std::error_code error;
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(checkpoints, error)) {
+    if (is_leftover(entry.path())) leftovers.push_back(entry.path());
+  }
+  for (const fs::path& leftover : leftovers) fs::remove_all(leftover, error);
+  if (keep <= 0) return;
+  const std::vector<fs::path> found = list_checkpoints(checkpoints);
+  for (size_t i = 0; i + static_cast<size_t>(keep) < found.size(); ++i) {
+    fs::remove_all(found[i], error);
+  }
+}
+
+std::string weights_hash(const parallel::ModelState& state) {
+  formats::Xxh3 hash;
+  for (const account::Parameter& parameter : state.table().parameters) {
+    const core::View weights = state.get(parallel::StateKind::master, parameter);
+    hash.update(weights.data, weights.bytes());
+  }
+  return hash.hex();
+}
+
+}  // namespace tessera::train

@@ -1,0 +1,148 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "core/error.h"
+#include "formats/manifest.h"
+#include "formats/safetensors.h"
+#include "train/agreement.h"
+#include "train/checkpoint.h"
+#include "train/run_folder.h"
+
+namespace tessera::train {
+
+namespace fs = std::filesystem;
+using core::ConstView;
+using core::DType;
+using core::View;
+using parallel::StateKind;
+
+namespace {
+
+constexpr std::array kKinds = {StateKind::weights, StateKind::master, StateKind::m, StateKind::v};
+
+std::string file_of(int64_t rank) { return fmt::format("rank-{:05d}.safetensors", rank); }
+
+std::string key_of(const account::Parameter& parameter, StateKind kind) {
+  return kind == StateKind::weights ? parameter.name
+                                    : fmt::format("{}.{}", name_of(kind), parameter.name);
+}
+
+/// Which rank writes a parameter: they take turns.
+int64_t writer_of(size_t parameter, int64_t num_ranks) {
+  return static_cast<int64_t>(parameter) % num_ranks;
+}
+
+formats::FileDigest write_own_file(const fs::path& folder, const parallel::ModelState& state,
+                                   const comm::Communicator& comm) {
+  std::vector<formats::NamedTensor> tensors;
+  const auto& parameters = state.table().parameters;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (writer_of(i, comm.size()) != comm.rank()) continue;
+    for (StateKind kind : kKinds) {
+      if (!state.has(kind)) continue;
+      tensors.push_back({key_of(parameters[i], kind), state.get(kind, parameters[i])});
+    }
+  }
+  return formats::write_safetensors((folder / file_of(comm.rank())).string(), tensors);
+}
+
+/// Every rank's digest, on every rank: 8 bytes of size and 32 hexadecimal digits.
+std::vector<formats::FileDigest> gather_digests(comm::Communicator& comm,
+                                                const formats::FileDigest& mine) {
+  constexpr int64_t kDigits = 32;
+  CHECK(static_cast<int64_t>(mine.xxh3.size()) == kDigits);
+  const auto ranks = static_cast<size_t>(comm.size());
+  std::vector<int64_t> sizes(ranks);
+  std::string digits(ranks * kDigits, '0');
+  comm.all_gather(View{sizes.data(), DType::i64, {comm.size()}},
+                  ConstView{&mine.bytes, DType::i64, {1}});
+  comm.all_gather(View{digits.data(), DType::u8, {comm.size() * kDigits}},
+                  ConstView{mine.xxh3.data(), DType::u8, {kDigits}});
+  std::vector<formats::FileDigest> digests;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    digests.push_back({sizes[rank], digits.substr(rank * kDigits, kDigits)});
+  }
+  return digests;
+}
+
+formats::Manifest make_manifest(const parallel::ModelState& state, int64_t num_ranks,
+                                const CheckpointHeader& header,
+                                const std::vector<formats::FileDigest>& digests) {
+  formats::Manifest manifest;
+  manifest.step = header.step;
+  manifest.config = header.config;
+  manifest.layout = header.layout;
+  manifest.sampler_seed = header.sampler_seed;
+  manifest.samples = header.samples;
+  for (size_t rank = 0; rank < digests.size(); ++rank) {
+    manifest.files[file_of(static_cast<int64_t>(rank))] = digests[rank];
+  }
+  const auto& parameters = state.table().parameters;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    for (StateKind kind : kKinds) {
+      if (!state.has(kind)) continue;
+      const View view = state.get(kind, parameters[i]);
+      formats::ManifestSlice slice;
+      slice.file = file_of(writer_of(i, num_ranks));
+      slice.key = key_of(parameters[i], kind);
+      slice.offset.assign(static_cast<size_t>(view.shape.dims()), 0);
+      slice.shape = view.shape;
+      manifest.tensors[parameters[i].name][name_of(kind)] = {view.dtype, view.shape, {slice}};
+    }
+  }
+  return manifest;
+}
+
+/// Gives the finished folder its name. One that is already there was damaged, or an earlier try of
+/// the same step: the two change places at once, so that there is always a whole one.
+void put_in_place(const fs::path& temporary, const fs::path& folder) {
+  const unsigned flags = fs::exists(folder) ? RENAME_EXCHANGE : 0;
+  if (renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, folder.c_str(), flags) != 0) {
+    throw core::RunError(fmt::format("cannot rename {} to {}: {}", temporary.string(),
+                                     folder.string(), std::strerror(errno)));
+  }
+  sync_to_disk(folder.parent_path());
+  fs::remove_all(temporary);
+}
+
+}  // namespace
+
+void save_checkpoint(const fs::path& folder, const parallel::ModelState& state,
+                     comm::Communicator& comm, const CheckpointHeader& header) {
+  const fs::path temporary = folder.string() + ".tmp";
+  const bool first_rank = comm.rank() == 0;
+  try {
+    agree(comm, [&] {
+      if (!first_rank) return;
+      fs::remove_all(temporary);
+      fs::create_directories(temporary);
+    });
+    formats::FileDigest digest;
+    agree(comm, [&] { digest = write_own_file(temporary, state, comm); });
+    const std::vector<formats::FileDigest> digests = gather_digests(comm, digest);
+    agree(comm, [&] {
+      if (!first_rank) return;
+      const formats::Manifest manifest = make_manifest(state, comm.size(), header, digests);
+      write_file_atomically(temporary / "manifest.json", formats::to_json(manifest));
+      sync_to_disk(temporary);
+      put_in_place(temporary, folder);
+    });
+  } catch (const core::CommError&) {
+    throw;  // a peer is gone: what it left is removed by the next prune
+  } catch (const std::exception& error) {
+    std::error_code ignored;
+    if (first_rank) fs::remove_all(temporary, ignored);
+    throw core::RunError(
+        fmt::format("the checkpoint of step {} could not be saved: {}. Earlier checkpoints are "
+                    "intact: free some space (checkpoint.keep_latest_k), then --resume",
+                    header.step, error.what()));
+  }
+}
+
+}  // namespace tessera::train
