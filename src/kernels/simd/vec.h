@@ -151,6 +151,40 @@ struct Avx512 {
     const I quiet = _mm512_or_si512(upper, _mm512_set1_epi32(0x40));
     return _mm512_cvtepi32_epi16(_mm512_mask_blend_epi32(nan, rounded, quiet));
   }
+
+  /// rows[i][j] and rows[j][i] change places.
+  static TESSERA_INLINE void transpose(F (&rows)[kWidth]) {
+    F pairs[kWidth], quads[kWidth];
+    for (int i = 0; i < kWidth; i += 2) {
+      pairs[i] = _mm512_unpacklo_ps(rows[i], rows[i + 1]);
+      pairs[i + 1] = _mm512_unpackhi_ps(rows[i], rows[i + 1]);
+    }
+    for (int i = 0; i < kWidth; i += 4) {
+      quads[i] = low_halves(pairs[i], pairs[i + 2]);
+      quads[i + 1] = high_halves(pairs[i], pairs[i + 2]);
+      quads[i + 2] = low_halves(pairs[i + 1], pairs[i + 3]);
+      quads[i + 3] = high_halves(pairs[i + 1], pairs[i + 3]);
+    }
+    // quads[4g + c] now holds, in its 128-bit lane L, column 4L + c of rows 4g … 4g + 3.
+    for (int c = 0; c < 4; ++c) {
+      const F even0 = _mm512_shuffle_f32x4(quads[c], quads[4 + c], 0x88);
+      const F even1 = _mm512_shuffle_f32x4(quads[8 + c], quads[12 + c], 0x88);
+      const F odd0 = _mm512_shuffle_f32x4(quads[c], quads[4 + c], 0xDD);
+      const F odd1 = _mm512_shuffle_f32x4(quads[8 + c], quads[12 + c], 0xDD);
+      rows[c] = _mm512_shuffle_f32x4(even0, even1, 0x88);
+      rows[4 + c] = _mm512_shuffle_f32x4(odd0, odd1, 0x88);
+      rows[8 + c] = _mm512_shuffle_f32x4(even0, even1, 0xDD);
+      rows[12 + c] = _mm512_shuffle_f32x4(odd0, odd1, 0xDD);
+    }
+  }
+
+ private:
+  static TESSERA_INLINE F low_halves(F a, F b) {
+    return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+  }
+  static TESSERA_INLINE F high_halves(F a, F b) {
+    return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+  }
 };
 
 #endif  // __AVX512F__
@@ -268,7 +302,31 @@ struct Avx2 {
     return _mm_packus_epi32(_mm256_castsi256_si128(kept), _mm256_extracti128_si256(kept, 1));
   }
 
+  static TESSERA_INLINE void transpose(F (&rows)[kWidth]) {
+    F pairs[kWidth], quads[kWidth];
+    for (int i = 0; i < kWidth; i += 2) {
+      pairs[i] = _mm256_unpacklo_ps(rows[i], rows[i + 1]);
+      pairs[i + 1] = _mm256_unpackhi_ps(rows[i], rows[i + 1]);
+    }
+    for (int i = 0; i < kWidth; i += 4) {
+      quads[i] = low_halves(pairs[i], pairs[i + 2]);
+      quads[i + 1] = high_halves(pairs[i], pairs[i + 2]);
+      quads[i + 2] = low_halves(pairs[i + 1], pairs[i + 3]);
+      quads[i + 3] = high_halves(pairs[i + 1], pairs[i + 3]);
+    }
+    for (int c = 0; c < 4; ++c) {
+      rows[c] = _mm256_permute2f128_ps(quads[c], quads[4 + c], 0x20);
+      rows[4 + c] = _mm256_permute2f128_ps(quads[c], quads[4 + c], 0x31);
+    }
+  }
+
  private:
+  static TESSERA_INLINE F low_halves(F a, F b) {
+    return _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
+  }
+  static TESSERA_INLINE F high_halves(F a, F b) {
+    return _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
+  }
   static TESSERA_INLINE F power(I n) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
   }
@@ -290,6 +348,22 @@ TESSERA_INLINE typename V::F exp(typename V::F x) {
   q = V::fma(q, r, V::set(0.16666576f));
   q = V::fma(q, r, V::set(0.5f));
   return V::scale_by_power(V::add(V::set(1.0f), V::fma(V::mul(r, r), q, r)), n);
+}
+
+/// 2^x within 2 ulp, exactly 1 at 0; 0 below −150; for x up to 250. x = n + r, and 2^r = 1 + r·q(r) with q a
+/// Chebyshev fit on |r| ≤ 1/2. Half the work of exp: softmax folds log2 e into its scale.
+template <class V>
+TESSERA_INLINE typename V::F exp2(typename V::F x) {
+  using F = typename V::F;
+  x = V::max(V::set(-151.0f), x);
+  const F n = V::round(x);
+  const F r = V::sub(x, n);
+  F q = V::fma(r, V::set(0.000154615636f), V::set(0.00133909823f));
+  q = V::fma(q, r, V::set(0.00961805638f));
+  q = V::fma(q, r, V::set(0.0555035689f));
+  q = V::fma(q, r, V::set(0.240226509f));
+  q = V::fma(q, r, V::set(0.693147188f));
+  return V::scale_by_power(V::fma(q, r, V::set(1.0f)), n);
 }
 
 /// tanh x within 3 ulp. Near 0 x + x³·p(x²), p a Chebyshev fit; beyond, 1 − 2 / (e^(2|x|) + 1).
