@@ -18,18 +18,28 @@ namespace {
 /// Elements of a row that one set of lanes serves.
 constexpr int64_t kGroup = 4 * PhiloxLanes::kLanes;
 
+/// All ones where the element of the group is kept, in the order of elements.
+void keep_masks(uint32_t (&keep)[kGroup], const PhiloxLanes& draws, uint32_t threshold) {
+  for (int64_t lane = 0; lane < PhiloxLanes::kLanes; ++lane) {
+    for (int k = 0; k < 4; ++k) {
+      keep[4 * lane + k] = (draws.x[k][lane] >> 8) >= threshold ? ~0u : 0u;
+    }
+  }
+}
+
 /// `n` elements of a row, from a multiple of kGroup on: what ref::dropout does, lane by lane.
 template <class T>
 void dropout_lanes(T* y, const T* x, int64_t begin, int64_t n, int64_t sample, uint64_t call_key,
                    uint32_t threshold, float keep_scale) {
   PhiloxLanes draws;
+  uint32_t keep[kGroup];
   for (int64_t group = begin; group < begin + n; group += kGroup) {
     draws.draw(call_key, static_cast<uint64_t>(sample), static_cast<uint64_t>(group / 4));
+    keep_masks(keep, draws, threshold);
     const int64_t count = std::min(kGroup, begin + n - group);
     for (int64_t i = 0; i < count; ++i) {
-      const bool kept = (draws.x[i % 4][i / 4] >> 8) >= threshold;
       const auto value = ref::load(x[group + i]) * static_cast<Compute<T>>(keep_scale);
-      ref::store(y[group + i], kept ? value : 0);
+      ref::store(y[group + i], keep[i] != 0 ? value : 0);
     }
   }
 }
