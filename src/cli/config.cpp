@@ -1,5 +1,5 @@
-// tessera config: checks a run's configuration without running it, and prints the schema of its
-// files.
+// tessera config: checks a run's configuration without running it, lists its keys, and prints the
+// schema of its files.
 
 #include <fmt/format.h>
 
@@ -53,11 +53,9 @@ void print_keys() {
       fmt::print("{}[{}]\n", section.empty() ? "" : "\n", option.section());
       section = option.section();
     }
+    const std::string value = spec::to_text(option.get(defaults));
     fmt::print("  {:<24} {}\n{:27}{}; default {}\n", option.name(), option.about, "",
-               spec::legal_text(option), [&] {
-                 const std::string text = spec::to_text(option.get(defaults));
-                 return text.empty() ? std::string("none") : text;
-               }());
+               spec::legal_text(option), value.empty() ? "none" : value);
   }
 }
 
@@ -76,17 +74,12 @@ void add_config_verb(CLI::App& app, int& status) {
   check_verb->add_flag("--json", options->json, "one JSON object: ok, violations, config");
   check_verb->callback([options, &status] { status = check(*options); });
 
+  verb->add_subcommand("keys", "list every key with its meaning, legal values and default")
+      ->callback(print_keys);
   CLI::App* schema_verb =
-      verb->add_subcommand("schema", "every key with type, default and meaning");
-  const auto json = std::make_shared<bool>(false);
-  schema_verb->add_flag("--json", *json, "the JSON schema of config files, for editors");
-  schema_verb->callback([json] {
-    if (*json) {
-      fmt::print("{}\n", formats::to_json_schema());
-    } else {
-      print_keys();
-    }
-  });
+      verb->add_subcommand("schema", "print the JSON schema of config files, for editors");
+  schema_verb->add_flag("--json", "accepted, as everywhere: the schema is JSON in any case");
+  schema_verb->callback([] { fmt::print("{}\n", formats::to_json_schema()); });
 }
 
 }  // namespace tessera::cli

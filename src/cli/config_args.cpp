@@ -5,16 +5,26 @@
 #include "core/error.h"
 
 namespace tessera::cli {
+namespace {
+
+/// "train", "config check": how the verb is called.
+std::string full_name(const CLI::App& verb) {
+  const CLI::App* parent = verb.get_parent();
+  const bool nested = parent != nullptr && parent->get_parent() != nullptr;
+  return nested ? full_name(*parent) + " " + verb.get_name() : verb.get_name();
+}
+
+}  // namespace
 
 void ConfigArgs::add_to(CLI::App& verb, const std::string& about) {
   verb_ = &verb;
   // Files and overrides are told apart by formats::split_flags: to CLI11 the value of a flag that
   // it does not know would be one more file.
   verb.allow_extras();
-  verb.footer("Usage: tessera " + verb.get_name() +
+  verb.footer("Usage: tessera " + full_name(verb) +
               " CONFIG.toml… [--section.key value …] [OPTIONS]\n" + about +
               "\nFiles merge from left to right; then the environment, then --section.key flags. "
-              "`tessera config schema` lists every key.");
+              "`tessera config keys` lists every key.");
 }
 
 formats::ConfigSources ConfigArgs::sources() const {
@@ -24,7 +34,7 @@ formats::ConfigSources ConfigArgs::sources() const {
   sources.violations = flags.violations;
   for (const std::string& word : flags.rest) {
     if (word.rfind("-", 0) == 0) {
-      throw core::ConfigError(word + " is not an option of `tessera " + verb_->get_name() +
+      throw core::ConfigError(word + " is not an option of `tessera " + full_name(*verb_) +
                               "`; --help lists them, and keys of the config are --section.key");
     }
     sources.files.push_back(word);

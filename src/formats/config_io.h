@@ -17,6 +17,7 @@ struct ConfigSources {
   std::vector<std::string> files;           ///< TOML; paths as the user gave them
   bool environment = true;                  ///< whether TESSERA_… variables count
   std::vector<spec::Assignment> overrides;  ///< from split_flags
+  std::vector<spec::Violation> violations;  ///< found on the way here; told with the others
 };
 
 /// Reads and merges. A mistake is a violation and not an error: a file that cannot be read or is no

@@ -171,7 +171,7 @@ bool is_flag(const std::string& word) {
 
 spec::AssignmentResult read_config(const ConfigSources& sources) {
   std::vector<Assignment> assignments;
-  std::vector<Violation> violations;
+  std::vector<Violation> violations = sources.violations;
   for (const std::string& path : sources.files) read_file(path, assignments, violations);
   if (sources.environment) read_environment(assignments);
   assignments.insert(assignments.end(), sources.overrides.begin(), sources.overrides.end());
