@@ -78,7 +78,7 @@ void add_config_verb(CLI::App& app, int& status) {
       ->callback(print_keys);
   CLI::App* schema_verb =
       verb->add_subcommand("schema", "print the JSON schema of config files, for editors");
-  schema_verb->add_flag("--json", "accepted, as everywhere: the schema is JSON in any case");
+  schema_verb->add_flag("--json")->description("as everywhere; the schema is JSON in any case");
   schema_verb->callback([] { fmt::print("{}\n", formats::to_json_schema()); });
 }
 
