@@ -51,6 +51,20 @@ function(tessera_dependencies module result)
   set(${result} ${uses} PARENT_SCOPE)
 endfunction()
 
+# Files named for an instruction set are compiled for it, and chosen at run time.
+function(tessera_instruction_sets)
+  set(avx512 "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mf16c")
+  foreach(source IN LISTS ARGN)
+    if(source MATCHES "_avx512\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512}")
+    elseif(source MATCHES "_avx512bf16\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512};-mavx512bf16")
+    elseif(source MATCHES "_avx2\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
+    endif()
+  endforeach()
+endfunction()
+
 # tessera_module(NAME [LIBRARIES ...] [FAULTS] [PROGRAM])
 #   A static library tessera_NAME of src/NAME/**.cpp. FAULTS: the module has seeded faults, so it is
 #   built a second time with them for tessera-faults. PROGRAM: main.cpp makes the program.
@@ -86,18 +100,7 @@ function(tessera_module module)
       endif()
     endforeach()
   endforeach()
-  # Instruction-set files are compiled for their set and chosen at run time.
-  foreach(source IN LISTS sources)
-    if(source MATCHES "_avx512\\.cpp$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-        "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mf16c")
-    elseif(source MATCHES "_avx512bf16\\.cpp$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-        "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx512bf16;-mfma;-mf16c")
-    elseif(source MATCHES "_avx2\\.cpp$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
-    endif()
-  endforeach()
+  tessera_instruction_sets(${sources})
   if(arg_PROGRAM AND EXISTS ${PROJECT_SOURCE_DIR}/src/${module}/main.cpp)
     add_executable(tessera ${PROJECT_SOURCE_DIR}/src/${module}/main.cpp)
     target_link_libraries(tessera PRIVATE tessera_${module})
