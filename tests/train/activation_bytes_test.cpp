@@ -1,0 +1,154 @@
+// What account predicts of the activation arena, held against what the ledger counts, over shapes
+// that make each of the candidates for the peak win.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "account/memory.h"
+#include "comm/communicator.h"
+#include "kernels/attention.h"
+#include "kernels/device.h"
+#include "parallel/replica.h"
+
+namespace tessera::train {
+namespace {
+
+using core::Category;
+using core::ConstView;
+using core::DType;
+
+struct Case {
+  const char* about;
+  spec::ModelConfig model;
+  int64_t batch = 2;
+  int64_t seq_len = 16;
+  spec::Precision precision = spec::Precision::fp32;
+  spec::Recompute recompute = spec::Recompute::none;
+};
+
+spec::ModelConfig model_of(int64_t width, int64_t layers, int64_t heads, int64_t vocab_size) {
+  spec::ModelConfig config;
+  config.hidden_size = width;
+  config.num_hidden_layers = layers;
+  config.num_attention_heads = heads;
+  config.vocab_size = vocab_size;
+  config.max_position_embeddings = 512;
+  return spec::resolved(config);
+}
+
+std::vector<Case> cases() {
+  spec::ModelConfig grouped = model_of(40, 2, 4, 97);
+  grouped.num_key_value_heads = 2;
+  grouped.head_dim = 24;
+  grouped.intermediate_size = 56;
+  spec::ModelConfig dropout = model_of(32, 2, 2, 97);
+  dropout.dropout = 0.1;
+  spec::ModelConfig untied = model_of(32, 1, 2, 1000);
+  untied.tie_word_embeddings = false;
+  const auto bf16 = spec::Precision::bf16;
+  const auto full = spec::Recompute::full;
+  return {
+      {"a small model", model_of(32, 2, 4, 256)},
+      {"sizes that divide by nothing", model_of(36, 3, 3, 101), 3, 17},
+      {"grouped heads of a width of their own", grouped},
+      {"dropout", dropout},
+      {"dropout and recompute", dropout, 2, 16, spec::Precision::fp32, full},
+      {"bf16", model_of(64, 3, 2, 300), 2, 33, bf16},
+      {"bf16 and recompute", model_of(64, 3, 2, 300), 2, 33, bf16, full},
+      {"a head of its own that is the peak", untied, 4, 32},
+      {"logits in several chunks", model_of(16, 1, 1, 60001), 3, 230, bf16},
+      {"long sequences, where attention's scratch counts", model_of(16, 1, 4, 50), 1, 512},
+      {"one token", model_of(16, 1, 1, 50), 1, 1},
+  };
+}
+
+account::ActivationSizes sizes_of(const Case& c) {
+  kernels::AttentionShape shape;
+  shape.batch = c.batch;
+  shape.seq_len = c.seq_len;
+  shape.num_heads = c.model.num_attention_heads;
+  shape.num_kv_heads = c.model.num_key_value_heads;
+  shape.head_dim = c.model.head_dim;
+  account::ActivationSizes sizes;
+  sizes.batch = c.batch;
+  sizes.seq_len = c.seq_len;
+  sizes.dtype = c.precision == spec::Precision::bf16 ? DType::bf16 : DType::f32;
+  sizes.recompute = c.recompute;
+  sizes.attention_scratch_bytes =
+      kernels::attention_scratch_bytes(shape, sizes.dtype, kernels::num_threads());
+  return sizes;
+}
+
+/// A model in training, and one micro-batch of it.
+class Trial {
+ public:
+  explicit Trial(const Case& c)
+      : comm_(comm::make_self_communicator()),
+        tokens_(static_cast<size_t>(c.batch * c.seq_len), 1),
+        samples_(static_cast<size_t>(c.batch), 0),
+        shape_{c.batch, c.seq_len} {
+    spec::RunConfig config;
+    config.model = c.model;
+    config.training.precision = c.precision;
+    config.activation_checkpoint.mode = c.recompute;
+    replica_ = std::make_unique<parallel::Replica>(config, *comm_, ledger_, 0);
+  }
+  int64_t training_peak() {
+    replica_->zero_gradients();
+    replica_->accumulate(batch(), 1.0f, 1);
+    return ledger_.peak(Category::activations);
+  }
+  int64_t evaluation_peak() {
+    replica_->evaluate(batch());
+    return ledger_.peak(Category::activations);
+  }
+  int64_t state(Category category) const { return ledger_.peak(category); }
+
+ private:
+  model::MicroBatch batch() const {
+    model::MicroBatch batch;
+    batch.inputs = batch.labels = ConstView{tokens_.data(), DType::i32, shape_};
+    batch.samples = ConstView{samples_.data(), DType::i64, {shape_[0]}};
+    return batch;
+  }
+
+  core::MemoryLedger ledger_;
+  std::unique_ptr<comm::Communicator> comm_;
+  std::vector<int32_t> tokens_;
+  std::vector<int64_t> samples_;
+  core::Shape shape_;
+  std::unique_ptr<parallel::Replica> replica_;
+};
+
+TEST(TrainingActivationBytes, AreWhatTheLedgerCounts) {
+  for (const Case& c : cases()) {
+    EXPECT_EQ(Trial(c).training_peak(), account::training_activation_bytes(c.model, sizes_of(c)))
+        << c.about;
+  }
+}
+
+TEST(EvaluationActivationBytes, AreWhatTheLedgerCounts) {
+  for (const Case& c : cases()) {
+    EXPECT_EQ(Trial(c).evaluation_peak(),
+              account::evaluation_activation_bytes(c.model, sizes_of(c)))
+        << c.about;
+  }
+}
+
+TEST(StateBytes, AreWhatTheLedgerCounts) {
+  for (const Case& c : cases()) {
+    const Trial trial(c);
+    spec::TrainingConfig training;
+    training.precision = c.precision;
+    const account::StateBytes expected =
+        account::state_bytes(account::parameter_table(c.model), training);
+    EXPECT_EQ(trial.state(Category::weights), expected.weights) << c.about;
+    EXPECT_EQ(trial.state(Category::gradients), expected.gradients) << c.about;
+    EXPECT_EQ(trial.state(Category::optimizer), expected.optimizer) << c.about;
+  }
+}
+
+}  // namespace
+}  // namespace tessera::train
