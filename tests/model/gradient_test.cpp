@@ -76,6 +76,12 @@ TEST(Gradient, IsTheSlopeOfTheLossWithAHeadOfItsOwn) {
   expect_gradients_of_finite_differences(config, tiny_tokens());
 }
 
+TEST(Gradient, IsTheSlopeOfTheLossWithHeadsThatShareKeysAndValues) {
+  spec::ModelConfig config = tiny_config();
+  config.num_key_value_heads = 2;
+  expect_gradients_of_finite_differences(config, tiny_tokens());
+}
+
 TEST(Gradient, IsTheSameToTheBitWhenBlocksAreRecomputed) {
   for (const core::DType dtype : {core::DType::f64, core::DType::f32, core::DType::bf16}) {
     TinyModel keeps(with_dropout(0.25), dtype, Recompute::none);
