@@ -75,8 +75,11 @@ std::string tokenizer_json(const Tokenizer& tokenizer);
 std::shared_ptr<const Tokenizer> parse_tokenizer_json(std::string_view json,
                                                       const std::string& where);
 
-/// Writes FOLDER/tokenizer.json, whole or not at all; makes the folder. Throws ConfigError where it
-/// cannot be written, RunError when the disk is full.
-void save_tokenizer(const Tokenizer& tokenizer, const std::string& folder);
+/// Writes the tokenizer where load_tokenizer finds it, whole or not at all: `path` is the file when
+/// its name ends in .json, otherwise a folder, which is made. Returns the file's path. Throws
+/// ConfigError where it cannot be written, RunError when the disk is full.
+std::string save_tokenizer(const Tokenizer& tokenizer, const std::string& path);
+/// The path of the file that save_tokenizer writes.
+std::string tokenizer_file(const std::string& path);
 
 }  // namespace tessera::data

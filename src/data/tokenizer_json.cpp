@@ -340,19 +340,25 @@ std::string tokenizer_json(const Tokenizer& tokenizer) {
                      added.dump(), vocab, merges);
 }
 
-void save_tokenizer(const Tokenizer& tokenizer, const std::string& folder) {
+std::string tokenizer_file(const std::string& path) {
+  return path.ends_with(".json") ? path : (std::filesystem::path(path) / kFileName).string();
+}
+
+std::string save_tokenizer(const Tokenizer& tokenizer, const std::string& path) {
+  std::string file_path = tokenizer_file(path);
+  const auto folder = std::filesystem::path(file_path).parent_path();
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
   if (error) {
     throw core::ConfigError(
-        fmt::format("The folder \"{}\" cannot be made: {}. Choose another, or "
-                    "make it writable.",
-                    folder, error.message()));
+        fmt::format("The folder \"{}\" cannot be made: {}. Choose another, or make it writable.",
+                    folder.string(), error.message()));
   }
-  AtomicFile file((std::filesystem::path(folder) / kFileName).string());
+  AtomicFile file(file_path);
   const std::string text = tokenizer_json(tokenizer);
   file.write(std::as_bytes(std::span(text)));
   file.commit();
+  return file_path;
 }
 
 }  // namespace tessera::data

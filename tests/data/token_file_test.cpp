@@ -1,0 +1,273 @@
+#include "data/token_file.h"
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "support.h"
+
+namespace tessera::data {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::read_file;
+using testing::RefusesWith;
+using testing::TemporaryFolder;
+using ::testing::ThrowsMessage;
+using Ids = std::vector<int32_t>;
+
+std::string written(const TemporaryFolder& folder, const Ids& ids, int64_t vocab_size) {
+  const std::string path = folder / "t.bin";
+  TokenFileWriter writer(path, vocab_size);
+  writer.append(ids);
+  writer.finish();
+  return path;
+}
+
+/// A file as another program would write it.
+std::string raw_file(const std::vector<uint32_t>& words, const std::string& body) {
+  std::string file(1024, '\0');
+  std::memcpy(file.data(), words.data(), words.size() * 4);
+  return file + body;
+}
+
+Ids all_of(const TokenFile& file) {
+  Ids ids(static_cast<size_t>(file.num_tokens()));
+  file.read(0, ids);
+  return ids;
+}
+
+TEST(TokenFile, ReadsLlmcsUint16Bytes) {
+  const TemporaryFolder folder;
+  // 88 D8 34 01 is 20240520.
+  std::string bytes(1024, '\0');
+  bytes.replace(0, 12, std::string("\x88\xD8\x34\x01\x01\0\0\0\x03\0\0\0", 12));
+  bytes += std::string("\x05\0\x00\x01\xFF\xFF", 6);
+  const TokenFile file(folder.write("llmc.bin", bytes));
+  EXPECT_EQ(file.token_bytes(), 2);
+  EXPECT_THAT(all_of(file), ElementsAre(5, 256, 65535));
+}
+
+TEST(TokenFile, ReadsLlmcsUint32Bytes) {
+  const TemporaryFolder folder;
+  // A1 D9 34 01 is 20240801.
+  std::string bytes(1024, '\0');
+  bytes.replace(0, 12, std::string("\xA1\xD9\x34\x01\x07\0\0\0\x02\0\0\0", 12));
+  bytes += std::string("\x05\0\0\0\x00\xF5\x01\0", 8);
+  const TokenFile file(folder.write("llmc.bin", bytes));
+  EXPECT_EQ(file.token_bytes(), 4);
+  EXPECT_THAT(all_of(file), ElementsAre(5, 128256));
+}
+
+TEST(TokenFileWriter, WritesLlmcsBytes) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(read_file(written(folder, {5, 256, 65535}, 65536)),
+            raw_file({20240520, 1, 3}, std::string("\x05\0\x00\x01\xFF\xFF", 6)));
+  EXPECT_EQ(read_file(written(folder, {5, 128000}, 128256)),
+            raw_file({20240801, 7, 2}, std::string("\x05\0\0\0\x00\xF4\x01\0", 8)));
+}
+
+TEST(TokenFileWriter, GivesBackWhatWasAppendedInParts) {
+  const TemporaryFolder folder;
+  std::mt19937 random(8);
+  for (const int64_t vocab_size : {257, 65536, 65537, 200000}) {
+    const std::string path = folder / "parts.bin";
+    TokenFileWriter writer(path, vocab_size);
+    Ids all;
+    for (int part = 0; part < 20; ++part) {
+      Ids ids(random() % 100'000);
+      for (int32_t& id : ids) id = static_cast<int32_t>(random() % vocab_size);
+      writer.append(ids);
+      all.insert(all.end(), ids.begin(), ids.end());
+    }
+    writer.finish();
+    const TokenFile file(path);
+    EXPECT_EQ(file.token_bytes(), vocab_size <= 65536 ? 2 : 4);
+    EXPECT_EQ(all_of(file), all);
+    EXPECT_NO_THROW(file.check_ids(vocab_size));
+    Ids middle(1000);
+    file.read(4321, middle);
+    EXPECT_TRUE(std::equal(middle.begin(), middle.end(), all.begin() + 4321));
+  }
+}
+
+TEST(TokenFileWriter, RefusesALargeVocabularyInUint16) {
+  const TemporaryFolder folder;
+  EXPECT_THAT([&] { TokenFileWriter(folder / "t.bin", 128256, TokenWidth::u16); },
+              RefusesWith("128256", "65535", "uint32"));
+  EXPECT_THAT(folder.files(), IsEmpty());
+}
+
+TEST(TokenFileWriter, RefusesIdsBeyondTheVocabulary) {
+  const TemporaryFolder folder;
+  TokenFileWriter writer(folder / "t.bin", 100);
+  writer.append(Ids{1, 2});
+  EXPECT_THAT([&] { writer.append(Ids{3, 100}); }, RefusesWith("Token 100 at place 3"));
+  EXPECT_THAT([&] { writer.append(Ids{-1}); }, RefusesWith("Token -1"));
+}
+
+TEST(TokenFileWriter, LeavesTheOldFileUntilTheNewOneIsWhole) {
+  const TemporaryFolder folder;
+  const std::string before = read_file(written(folder, {1, 2, 3}, 100));
+  {
+    TokenFileWriter writer(folder / "t.bin", 100);
+    writer.append(Ids(1'000'000, 7));
+    EXPECT_EQ(read_file(folder / "t.bin"), before);
+  }  // dropped without finish(), as by an exception
+  EXPECT_EQ(read_file(folder / "t.bin"), before);
+  EXPECT_THAT(folder.files(), ElementsAre("t.bin"));
+}
+
+TEST(TokenFileWriter, SaysWhenItsFolderIsMissing) {
+  const TemporaryFolder folder;
+  EXPECT_THAT([&] { TokenFileWriter(folder / "no/t.bin", 100); },
+              RefusesWith("no/t.bin", "No such file", "folder must exist"));
+  EXPECT_THAT([&] { TokenFileWriter(folder.path(), 100); }, RefusesWith("it is a folder"));
+}
+
+TEST(TokenFileWriter, KeepsTheOldFileWhenTheDiskRefusesMore) {
+  const TemporaryFolder folder;
+  const std::string before = read_file(written(folder, {1, 2, 3}, 100));
+  // A limit on file size stands for a full disk.
+  rlimit old_limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  const rlimit limit{1 << 20, old_limit.rlim_max};
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  EXPECT_THAT(
+      [&] {
+        TokenFileWriter writer(folder / "t.bin", 100);
+        for (int i = 0; i < 10; ++i) writer.append(Ids(1'000'000, 7));
+        writer.finish();
+      },
+      ThrowsMessage<core::RunError>(HasSubstr("unchanged")));
+  ::setrlimit(RLIMIT_FSIZE, &old_limit);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_EQ(read_file(folder / "t.bin"), before);
+  EXPECT_THAT(folder.files(), ElementsAre("t.bin"));
+}
+
+TEST(TokenFile, NamesATruncatedFileWithExpectedAndActualBytes) {
+  const TemporaryFolder folder;
+  const std::string whole = read_file(written(folder, Ids(1000, 7), 100));
+  for (const size_t bytes : {size_t{1024}, size_t{1025}, size_t{3022}, size_t{3023}}) {
+    const std::string path = folder.write("cut.bin", whole.substr(0, bytes));
+    EXPECT_THAT([&] { TokenFile{path}; }, RefusesWith("cut.bin", "truncated", "3024 bytes in all",
+                                                      "has " + std::to_string(bytes)));
+  }
+  for (const size_t bytes : {size_t{4}, size_t{1023}}) {
+    const std::string path = folder.write("cut.bin", whole.substr(0, bytes));
+    EXPECT_THAT([&] { TokenFile{path}; }, RefusesWith("truncated", std::to_string(bytes)));
+  }
+}
+
+TEST(TokenFile, RefusesBytesAfterTheLastToken) {
+  const TemporaryFolder folder;
+  const std::string whole = read_file(written(folder, {1, 2}, 100));
+  EXPECT_THAT([&] { TokenFile{folder.write("long.bin", whole + "xx")}; },
+              RefusesWith("after its last token", "1028", "1030"));
+}
+
+TEST(TokenFile, TellsAnEvalFileFromTokens) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("eval.bin", raw_file({20240522, 1, 10, 100}, "\xFF\xFF"));
+  EXPECT_THAT([&] { TokenFile{path}; }, RefusesWith("multiple-choice evaluation"));
+  EXPECT_TRUE(looks_like_token_file(read_file(path)));
+}
+
+TEST(TokenFile, RefusesOtherFilesAndVersions) {
+  const TemporaryFolder folder;
+  EXPECT_THAT([&] { TokenFile{folder.write("a.bin", "some text")}; }, RefusesWith("20240520"));
+  EXPECT_THAT([&] { TokenFile{folder.write("b.bin", "")}; }, RefusesWith("20240520"));
+  EXPECT_THAT(
+      [&] {
+        TokenFile{folder.write("c.bin", raw_file({20240520, 7, 0}, ""))};
+      },
+      RefusesWith("version 7"));
+  EXPECT_THAT(
+      [&] {
+        TokenFile{folder.write("d.bin", raw_file({20240801, 1, 0}, ""))};
+      },
+      RefusesWith("version 1"));
+  EXPECT_THAT([&] { TokenFile{folder / "none.bin"}; }, RefusesWith("none.bin", "No such file"));
+  EXPECT_FALSE(looks_like_token_file("some text"));
+}
+
+TEST(TokenFile, NamesTheFirstIdBeyondTheVocabularyWithItsOffset) {
+  const TemporaryFolder folder;
+  Ids ids(200'000, 7);
+  ids[150'000] = 300;
+  ids[150'001] = 400;
+  const TokenFile narrow(written(folder, ids, 1000));
+  EXPECT_NO_THROW(narrow.check_ids(401));
+  EXPECT_THAT([&] { narrow.check_ids(300); },
+              RefusesWith("id 300 as token 150000", "byte 301024", "ends at 299"));
+  const TokenFile wide(folder.write("wide.bin", raw_file({20240801, 7, 1}, "\xFF\xFF\xFF\xFF")));
+  EXPECT_THAT([&] { wide.check_ids(128256); }, RefusesWith("id 4294967295 as token 0"));
+}
+
+/// Over 2^31 tokens, in a file that has them as a hole.
+std::string sparse_file(const TemporaryFolder& folder, uint32_t low, uint32_t high,
+                        int64_t num_tokens) {
+  const std::string path = folder.write("sparse.bin", raw_file({20240520, 1, low, high}, ""));
+  std::filesystem::resize_file(path, 1024 + 2 * static_cast<uint64_t>(num_tokens));
+  return path;
+}
+
+TEST(TokenFile, HoldsMoreThanTwoToThe31Tokens) {
+  const TemporaryFolder folder;
+  const int64_t num_tokens = (int64_t{1} << 32) + 5;
+  const TokenFile ours(sparse_file(folder, 5, 1, num_tokens));
+  EXPECT_EQ(ours.num_tokens(), num_tokens);
+  Ids last(3, -1);
+  ours.read(num_tokens - 3, last);
+  EXPECT_THAT(last, ElementsAre(0, 0, 0));
+}
+
+TEST(TokenFile, TakesTheCountFromTheSizeWhereAnotherWriterLetItOverflow) {
+  const TemporaryFolder folder;
+  const int64_t num_tokens = (int64_t{1} << 32) + 5;
+  EXPECT_EQ(TokenFile(sparse_file(folder, 5, 0, num_tokens)).num_tokens(), num_tokens);
+  EXPECT_THAT([&] { TokenFile{sparse_file(folder, 6, 0, num_tokens)}; }, RefusesWith("6 tokens"));
+}
+
+TEST(TokenFile, RefusesALyingCountBeforeAnythingIsMade) {
+  const TemporaryFolder folder;
+  for (const uint32_t high : {0u, 1u, 0x7FFFFFFFu, 0xFFFFFFFFu}) {
+    const std::string path =
+        folder.write("lie.bin", raw_file({20240801, 7, 0xFFFFFFFFu, high}, "1234"));
+    EXPECT_THAT([&] { TokenFile{path}; }, RefusesWith("lie.bin", "tokens"));
+  }
+}
+
+TEST(TokenFile, ReadsOrRefusesAnyDamagedFile) {
+  const TemporaryFolder folder;
+  const std::string good = read_file(written(folder, Ids(100, 7), 100));
+  std::mt19937 random(9);
+  int opened = 0;
+  for (int round = 0; round < 1000; ++round) {
+    std::string bytes = good;
+    if (random() % 2 == 0) bytes.resize(random() % (good.size() + 100));
+    for (uint32_t edits = random() % 3; edits > 0 && !bytes.empty(); --edits) {
+      // Half of the edits fall on the words that count.
+      const size_t within = random() % 2 == 0 ? std::min<size_t>(16, bytes.size()) : bytes.size();
+      bytes[random() % within] = static_cast<char>(random());
+    }
+    const std::string path = folder.write("damaged.bin", bytes);
+    try {
+      const TokenFile file(path);
+      ++opened;
+      EXPECT_EQ(1024 + file.num_tokens() * file.token_bytes(), static_cast<int64_t>(bytes.size()));
+      EXPECT_EQ(all_of(file).size(), static_cast<size_t>(file.num_tokens()));
+      file.check_ids(100);
+    } catch (const core::ConfigError&) {
+    }
+  }
+  EXPECT_GT(opened, 0);
+}
+
+}  // namespace
+}  // namespace tessera::data
