@@ -47,7 +47,7 @@ asan: build/asan/build.ninja | setup  ## every test under AddressSanitizer and U
 	scripts/sanitize.sh asan $(ARGS)
 
 tsan: build/tsan/build.ninja | setup  ## the tests that run ranks as threads under ThreadSanitizer
-	cmake --build build/tsan --parallel $(JOBS) --target tests_comm tests_parallel
+	cmake --build build/tsan --parallel $(JOBS) --target thread_tests
 	scripts/sanitize.sh tsan $(ARGS)
 
 nightly: $(BUILD)/build.ninja | setup  ## what is too long for `make test`

@@ -1,21 +1,30 @@
 #!/bin/sh
-# What `make run` does once the program is built: a real text, a tokenizer trained on it, a GPT
-# trained on 4 local ranks, a sample of what it writes.
+# What `make run` does once the program is built: takes a real text, trains a tokenizer on it, trains
+# a GPT on 4 local ranks, and lets it write.
 #   scripts/run.sh [--section.key value ...]     for instance --training.steps 50
-# From the environment: CONFIG, TEXT (text, JSON lines), RANKS, RUN (the run folder), VOCABULARY.
+# From the environment: CONFIG, RANKS, RUN (the run folder, written anew), TEXT (a text or JSON-lines
+# file of your own), VOCABULARY (tokens), PROMPT.
 set -eu
 cd "$(dirname "$0")/.."
 CONFIG=${CONFIG:-examples/first_run.toml}
-TEXT=${TEXT:-runs/text/bible.jsonl}
 RANKS=${RANKS:-4}
 RUN=${RUN:-runs/first}
+TEXT=${TEXT:-}
 VOCABULARY=${VOCABULARY:-4096}
-tokenizer=$TEXT.bpe-$VOCABULARY.json
+PROMPT=${PROMPT:-In the beginning}
 
-if [ ! -f "$TEXT" ]; then scripts/text.sh "$TEXT"; fi
-if [ ! -f "$tokenizer" ] || [ "$TEXT" -nt "$tokenizer" ]; then
-  build/tessera data train-tokenizer "$TEXT" --vocab-size "$VOCABULARY" --output "$tokenizer"
+if [ -z "$TEXT" ]; then
+  TEXT=build/data/bible.jsonl
+  if [ ! -f "$TEXT" ]; then scripts/text.sh "$TEXT"; fi
+  tokenizer=build/data/tokenizer
+else
+  tokenizer=build/data/$(basename "$TEXT")-tokenizer
+fi
+if [ ! -d "$tokenizer" ] || [ "$TEXT" -nt "$tokenizer" ]; then
+  build/tessera data train-tokenizer "$TEXT" --vocab-size "$VOCABULARY" --output "$tokenizer" \
+    --overwrite
+  touch "$tokenizer"
 fi
 build/tessera launch --nproc-per-node "$RANKS" -- train "$CONFIG" --run-dir "$RUN" --overwrite \
   --data.path "$TEXT" --data.tokenizer "$tokenizer" "$@"
-build/tessera generate "$RUN" --prompt "In the beginning"
+build/tessera generate "$RUN" --prompt "$PROMPT"

@@ -16,7 +16,7 @@ case $preset in
     # ranks are threads here, a rank computes on one thread, with the reference kernels.
     export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1"
     export TESSERA_ISA=ref OMP_NUM_THREADS=1
-    set -- --label-regex '^(comm|parallel)$' --parallel "$(nproc)" "$@"
+    set -- --label-regex '^(core|comm|parallel|train)$' --parallel "$(nproc)" "$@"
     ;;
   *) echo "sanitize: asan or tsan, not '$preset'" >&2 && exit 2 ;;
 esac
