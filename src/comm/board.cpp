@@ -18,7 +18,7 @@ constexpr int64_t kPage = 4096;
 // A rank's boxes of one parity, all together. Measured: what is in flight should stay in a core's
 // second-level cache beside the caller's own data, and a turn should outweigh its synchronisation.
 constexpr int64_t kMostBoxBytes = int64_t{512} << 10;
-constexpr int64_t kMostCellBytes = int64_t{32} << 10;
+constexpr int64_t kMostCellBytes = int64_t{64} << 10;
 constexpr int64_t kLine = 64;
 
 int64_t round_up(int64_t value, int64_t to) {
@@ -64,11 +64,11 @@ Layout Layout::of(int size, int64_t staging_bytes) {
   layout.piece_bytes =
       round_down(std::min(half / (2 * ranks * ranks), kMostBoxBytes / ranks), kLine);
   layout.cells = layout.boxes + round_up(2 * ranks * ranks * layout.piece_bytes, kPage);
-  const int64_t cell = std::min(half / (ranks * ranks * kCells), kMostCellBytes + kLine);
+  const int64_t num_cells = ranks * (ranks - 1) * kCells;
+  const int64_t cell = std::min(half / num_cells, kMostCellBytes + kLine);
   layout.cell_bytes = round_down(cell, kLine) - int64_t{sizeof(Cell)};
   layout.total_bytes =
-      layout.cells +
-      round_up(ranks * ranks * kCells * (layout.cell_bytes + int64_t{sizeof(Cell)}), kPage);
+      layout.cells + round_up(num_cells * (layout.cell_bytes + int64_t{sizeof(Cell)}), kPage);
 
   if (layout.piece_bytes < kLine || layout.cell_bytes < kLine) {
     throw core::ConfigError(fmt::format(

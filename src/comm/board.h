@@ -17,7 +17,7 @@
 //   Channel   [size][size]        counters of the messages from one rank to another
 //   boxes     [size][2][size]     pieces of a collective: from a rank, by parity of the turn, to a
 //                                 rank; the box from a rank to itself is its bulletin, for all
-//   cells     [size][size][kCells]  pieces of messages: from a rank, to a rank
+//   cells     [size][size − 1][kCells]  pieces of messages: from a rank, to another
 //
 // Plain structures over zeroed memory; the rules of who writes what when are Member's.
 
@@ -117,7 +117,8 @@ class Board {
     return at<std::byte>(layout_.boxes) + index * layout_.piece_bytes;
   }
   Cell& cell(int from, int to, uint32_t index) const {
-    const int64_t number = (int64_t{from} * size() + to) * Layout::kCells + index % Layout::kCells;
+    const int64_t pair = int64_t{from} * (size() - 1) + to - (to > from ? 1 : 0);
+    const int64_t number = pair * Layout::kCells + index % Layout::kCells;
     return *at<Cell>(layout_.cells + number * (int64_t{sizeof(Cell)} + layout_.cell_bytes));
   }
 

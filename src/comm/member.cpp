@@ -17,6 +17,9 @@ namespace {
 // Long enough for a peer on a core of its own that is a cache miss or an interrupt behind, short
 // enough to leave the core to compute threads when the peer is still computing.
 constexpr nanoseconds kSpin{50'000};
+// For a message, which concerns two ranks and comes in cells that take about as long to copy, also
+// when there are more ranks than cores: a sleep would cost more.
+constexpr nanoseconds kMessageSpin{20'000};
 // How long a rank sleeps before it looks whether its peers are alive; a lost wake-up costs as much.
 constexpr nanoseconds kSlice{20'000'000};
 }  // namespace
@@ -126,8 +129,9 @@ void Member::compare_operations() {
 
 void Member::wait_long(Counter& counter, uint32_t target, int peer) {
   const auto& stop = board_.notice().state;
-  if (spin_.count() > 0 && spin(counter, target, spin_, stop)) return;
   const bool collective = current_.kind != Kind::send && current_.kind != Kind::recv;
+  const nanoseconds patience = collective ? spin_ : std::max(spin_, kMessageSpin);
+  if (patience.count() > 0 && spin(counter, target, patience, stop)) return;
   const Report report{board_, rank_, collective, peer, target};
   const auto deadline = Clock::now() + timeout_;
   auto next_check = Clock::now() + kSlice;

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -176,7 +177,18 @@ class Door {
   [[noreturn]] void fail(const std::string& what) {
     const std::string why = fmt::format("rendezvous \"{}\": {}", rendezvous_.name, what);
     host_.stop(why);
+    // Those at the door are told too; they have no board to read it from.
+    fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
+    while (let_in()) {
+    }
+    for (const Descriptor& connection : waiting_) refuse(connection, why);
     throw CommError(why);
+  }
+
+  static void refuse(const Descriptor& connection, const std::string& why) {
+    Answer text;
+    std::memcpy(text.why, why.data(), std::min(why.size(), sizeof(text.why) - 1));
+    answer(connection, text, -1);
   }
 
   void open() {
@@ -196,26 +208,25 @@ class Door {
     std::vector<pollfd> news{{listener_.get(), POLLIN, 0}};
     for (const Descriptor& connection : waiting_) news.push_back({connection.get(), POLLIN, 0});
     poll(news.data(), news.size(), static_cast<int>(kSlice.count()));
-    if ((news[0].revents & POLLIN) == 0) return;
+    if ((news[0].revents & POLLIN) != 0) let_in();
+  }
+
+  // Whether somebody was there; other users are sent away without a word.
+  bool let_in() {
     Descriptor connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (connection && credentials_of(connection).uid == geteuid()) {
-      waiting_.push_back(std::move(connection));
-    }
+    if (!connection) return false;
+    if (credentials_of(connection).uid == geteuid()) waiting_.push_back(std::move(connection));
+    return true;
   }
 
   void admit(const Descriptor& connection, const Hello& hello) {
     const std::string objection = object_to(hello, credentials_of(connection).pid);
-    Answer text;
-    if (!objection.empty()) {
-      const size_t length = std::min(objection.size(), sizeof(text.why) - 1);
-      std::memcpy(text.why, objection.data(), length);
-      answer(connection, text, -1);
-      fail(objection);
-    }
+    if (!objection.empty()) fail(objection);  // this one is told with the others
     Seat& seat = file_.board().seat(hello.rank);
     seat.pid = hello.pid;
     seat.start_time = hello.start_time;
     seat.state.store(Seat::joined);
+    Answer text;
     text.welcome = 1;
     answer(connection, text, file_.fd());
   }
@@ -323,7 +334,7 @@ Board join_ranks(const Rendezvous& rendezvous, const Layout& layout) {
     Descriptor file;
     if (!receive_answer(connection, deadline, &text, &file)) continue;
     if (text.welcome == 0 || !file) {
-      throw CommError(fmt::format("rendezvous \"{}\": {}", rendezvous.name, text.why));
+      throw CommError(text.why);
     }
     return {Region::of_file(file.get(), layout.total_bytes), layout};
   }

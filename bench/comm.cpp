@@ -1,6 +1,6 @@
 // Collectives over shared memory, ranks as processes, beside a plain memory copy in the same run.
 //
-//   comm_bench [ranks]     2 ranks by default; a core each as far as there are cores
+//   bench_comm [ranks]     2 ranks by default; a core each as far as there are cores
 //
 // Every size is verified before it is timed. algbw = S / t; busbw = algbw · 2(N − 1)/N, as
 // nccl-tests define them. The copy is memcpy of 64 MiB by all ranks at once, S / t of each: an
