@@ -1,6 +1,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "formats/config_io.h"
 
@@ -21,6 +23,9 @@ class ConfigArgs {
   /// The config, read and validated for a world of `world_size` ranks (0: unknown yet). Throws
   /// ConfigError with every violation.
   spec::RunConfig read(int64_t world_size) const;
+  /// The same with values for keys that the user left alone, as --section.key would give them.
+  spec::RunConfig read_with_defaults(const std::vector<std::pair<std::string, std::string>>& defaults,
+                                     int64_t world_size) const;
 
  private:
   CLI::App* verb_ = nullptr;

@@ -14,6 +14,7 @@ namespace tessera::formats {
 /// Where a configuration comes from, in the order in which the later wins: defaults, preset, files
 /// left to right, the environment (TESSERA_TRAINING_STEPS is training.steps), flags.
 struct ConfigSources {
+  std::vector<spec::Assignment> defaults;   ///< of the verb, under the files
   std::vector<std::string> files;           ///< TOML; paths as the user gave them
   bool environment = true;                  ///< whether TESSERA_… variables count
   std::vector<spec::Assignment> overrides;  ///< from split_flags

@@ -170,7 +170,7 @@ bool is_flag(const std::string& word) {
 }  // namespace
 
 spec::AssignmentResult read_config(const ConfigSources& sources) {
-  std::vector<Assignment> assignments;
+  std::vector<Assignment> assignments = sources.defaults;
   std::vector<Violation> violations = sources.violations;
   for (const std::string& path : sources.files) read_file(path, assignments, violations);
   if (sources.environment) read_environment(assignments);

@@ -1,0 +1,107 @@
+#include "train/step_bench.h"
+
+#include <algorithm>
+
+#include "account/flops.h"
+#include "core/rng.h"
+#include "kernels/device.h"
+#include "model/loss_head.h"
+#include "train/batch_loader.h"
+#include "train/clock.h"
+#include "train/summary.h"
+#include "train/train_step.h"
+
+namespace tessera::train {
+
+namespace {
+
+/// Windows of tokens that mean nothing: what a step costs does not depend on them.
+class NoiseDataset final : public data::Dataset {
+ public:
+  NoiseDataset(int64_t seq_len, int64_t vocab_size) : seq_len_(seq_len), vocab_size_(vocab_size) {}
+
+  int64_t num_windows() const override { return int64_t{1} << 20; }
+  int64_t num_tokens() const override { return num_windows() * seq_len_ + 1; }
+
+  data::Batch read(const std::vector<int64_t>& windows) const override {
+    data::Batch batch;
+    batch.batch = static_cast<int64_t>(windows.size());
+    batch.seq_len = seq_len_;
+    batch.samples = windows;
+    for (int64_t window : windows) {
+      for (int64_t t = 0; t < seq_len_; ++t) {
+        batch.inputs.push_back(token(window, t));
+        batch.labels.push_back(token(window, t + 1));
+      }
+    }
+    batch.doc_start.assign(batch.inputs.size(), 0);
+    return batch;
+  }
+
+ private:
+  int32_t token(int64_t window, int64_t t) const {
+    const uint32_t draw =
+        core::philox(1, static_cast<uint64_t>(window), static_cast<uint64_t>(t))[0];
+    return static_cast<int32_t>(draw % static_cast<uint64_t>(vocab_size_));
+  }
+
+  int64_t seq_len_;
+  int64_t vocab_size_;
+};
+
+double product_rate(const spec::RunConfig& config) {
+  kernels::GemmBenchOptions options;
+  options.threads = kernels::num_threads();
+  return kernels::weighted_gflops(kernels::measure_gemm(
+             products_of(config), parallel::dtype_of(config.training.precision), options)) *
+         1e9;
+}
+
+}  // namespace
+
+std::vector<kernels::GemmShape> products_of(const spec::RunConfig& config) {
+  const spec::ModelConfig& model = config.model;
+  kernels::GemmModel sizes;
+  sizes.tokens = config.training.micro_batch_size * config.data.seq_len;
+  sizes.num_layers = model.num_hidden_layers;
+  sizes.hidden_size = model.hidden_size;
+  sizes.qkv_size = (model.num_attention_heads + 2 * model.num_key_value_heads) * model.head_dim;
+  sizes.attention_size = model.num_attention_heads * model.head_dim;
+  sizes.intermediate_size = model.intermediate_size;
+  sizes.vocab_size = model.vocab_size;
+  const core::DType dtype = parallel::dtype_of(config.training.precision);
+  sizes.logits_stride = model::head_row_stride(model.vocab_size);
+  sizes.logits_rows = model::head_chunk_rows(sizes.tokens, model.vocab_size, dtype);
+  return kernels::training_products(sizes);
+}
+
+StepBench bench_step(const spec::RunConfig& config, int64_t steps) {
+  StepBench bench;
+  bench.product_flops_per_s = product_rate(config);
+
+  const auto comm = comm::make_self_communicator();
+  core::MemoryLedger ledger;
+  parallel::Replica replica(config, *comm, ledger, expected_activation_bytes(config));
+  TrainStep train_step(config, replica, *comm);
+  const NoiseDataset dataset(config.data.seq_len, config.model.vocab_size);
+  const BatchLoader loader(dataset, config.training, 1, 0, SampleOrigin{});
+  for (int64_t step = 1; step <= steps + 1; ++step) {
+    const Stopwatch clock;
+    train_step.update(train_step.compute_gradients(loader, step));
+    if (step > 1) bench.step_seconds.push_back(clock.seconds());
+  }
+  bench.product_flops_per_s = std::max(bench.product_flops_per_s, product_rate(config));
+
+  std::vector<double> sorted = bench.step_seconds;
+  std::sort(sorted.begin(), sorted.end());
+  bench.median_step_seconds = sorted[sorted.size() / 2];
+  const double tokens =
+      static_cast<double>(config.training.global_batch_size * config.data.seq_len);
+  bench.tokens_per_s = tokens / bench.median_step_seconds;
+  bench.flops_per_s = account::train_flops_per_token(config.model, config.data.seq_len) *
+                      bench.tokens_per_s;
+  bench.share_of_products = bench.flops_per_s / bench.product_flops_per_s;
+  return bench;
+}
+
+}  // namespace tessera::train
