@@ -53,6 +53,14 @@ struct ForwardScratch {
   float *max, *total;  ///< [kQueryRows]: of the scores, of the exponentials
 };
 
+/// Hides the first `count` scores of a vector, or all but those.
+template <class V>
+TESSERA_INLINE void hide(float* scores, int count, bool the_first) {
+  const auto mask = V::first(count);
+  const auto hidden = V::set(kHidden), seen = V::load(scores);
+  V::store(scores, the_first ? V::select(mask, hidden, seen) : V::select(mask, seen, hidden));
+}
+
 /// One row of a tile: scores to probabilities, where columns [first, last) are seen, of n.
 /// `max` and `total` move on; returns what the sums gathered so far are to be scaled by.
 template <class P>
@@ -66,8 +74,8 @@ TESSERA_INLINE float softmax_row(typename P::E* probabilities, float* scores, co
   const int64_t end = (last + W - 1) / W * W;
   for (int64_t j = 0; j < begin; j += W) P::store(probabilities + j, V::zero());
   for (int64_t j = end; j < n; j += W) P::store(probabilities + j, V::zero());
-  for (int64_t j = begin; j < first; ++j) scores[j] = kHidden;
-  for (int64_t j = last; j < end; ++j) scores[j] = kHidden;
+  hide<V>(scores + begin, static_cast<int>(first - begin), true);
+  hide<V>(scores + end - W, static_cast<int>(last - (end - W)), false);
 
   F highest = V::set(*max);
   for (int64_t j = begin; j < end; j += W) highest = V::max(highest, V::load(scores + j));
@@ -81,11 +89,15 @@ TESSERA_INLINE float softmax_row(typename P::E* probabilities, float* scores, co
     if (factors != nullptr) p = V::mul(p, V::load(factors + j));
     P::store(probabilities + j, p);
   }
-  float rescale[W];
-  V::store(rescale, exp2<V>(V::fma(V::set(*max), s, offset)));
-  *total = *total * rescale[0] + V::reduce_add(sum);
+  float rescale = 0;
+  if (*total > 0) {
+    float lanes[W];
+    V::store(lanes, exp2<V>(V::fma(V::set(*max), s, offset)));
+    rescale = lanes[0];
+  }
+  *total = *total * rescale + V::reduce_add(sum);
   *max = new_max;
-  return rescale[0];
+  return rescale;
 }
 
 template <class P, class T>
