@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
   cli::add_verify_verb(app, status);
   cli::add_checkpoint_verb(app, status);
   cli::add_data_verb(app, status);
+  cli::add_data_batches_action(*app.get_subcommand("data"), status);
   cli::add_config_verb(app, status);
   cli::add_bench_verb(app, status);
 
