@@ -62,7 +62,7 @@ peers: .venv/ready  ## a Python environment with PyTorch, for benchmarks and fix
 	@touch $@
 
 bench-peers: build peers  ## Tessera and PyTorch on the same step, in one run
-	scripts/bench_peers.sh $(ARGS)
+	.venv/bin/python bench/peers/step.py $(ARGS)
 
 clean:  ## remove what was built (runs/ stays)
 	rm -rf build

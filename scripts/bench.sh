@@ -7,4 +7,4 @@ shift
 for benchmark in "$build"/bench/bench_*; do
   if [ -f "$benchmark" ] && [ -x "$benchmark" ]; then "$benchmark" "$@"; fi
 done
-for what in gemm kernels comm; do "$build/tessera" bench "$what"; done
+"$build/tessera" bench step
