@@ -50,9 +50,9 @@ tsan: build/tsan/build.ninja | setup  ## the tests that run ranks as threads und
 	cmake --build build/tsan --parallel $(JOBS) --target thread_tests
 	scripts/sanitize.sh tsan $(ARGS)
 
-nightly: $(BUILD)/build.ninja | setup  ## what is too long for `make test`
-	cmake --build $(BUILD) --parallel $(JOBS)
-	scripts/nightly.sh $(BUILD) $(ARGS)
+nightly: build peers  ## what is too long for `make test`: long comparisons, with PyTorch among them
+	scripts/nightly_verify.sh
+	scripts/nightly_curve.sh $(ARGS)
 
 peers: .venv/ready  ## a Python environment with PyTorch, for benchmarks and fixtures alone
 .venv/ready: tests/fixtures/requirements.txt

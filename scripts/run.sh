@@ -15,15 +15,14 @@ PROMPT=${PROMPT:-In the beginning}
 
 if [ -z "$TEXT" ]; then
   TEXT=build/data/bible.jsonl
-  if [ ! -f "$TEXT" ]; then scripts/text.sh "$TEXT"; fi
+  scripts/real_text.sh "$TEXT"
   tokenizer=build/data/tokenizer
 else
   tokenizer=build/data/$(basename "$TEXT")-tokenizer
 fi
-if [ ! -d "$tokenizer" ] || [ "$TEXT" -nt "$tokenizer" ]; then
+if [ ! -f "$tokenizer/tokenizer.json" ] || [ "$TEXT" -nt "$tokenizer/tokenizer.json" ]; then
   build/tessera data train-tokenizer "$TEXT" --vocab-size "$VOCABULARY" --output "$tokenizer" \
     --overwrite
-  touch "$tokenizer"
 fi
 build/tessera launch --nproc-per-node "$RANKS" -- train "$CONFIG" --run-dir "$RUN" --overwrite \
   --data.path "$TEXT" --data.tokenizer "$tokenizer" "$@"

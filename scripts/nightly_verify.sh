@@ -1,0 +1,18 @@
+#!/bin/sh
+# scripts/nightly_verify.sh: the model of `make run` in fp32, for 20 steps in each layout, against
+# one rank. Documents end anywhere in its rows, so the masks are unequal. Needs `make build`.
+set -eu
+cd "$(dirname "$0")/.."
+
+scripts/real_text.sh build/data/bible.jsonl
+if [ ! -f build/data/tokenizer/tokenizer.json ]; then
+  build/tessera data train-tokenizer build/data/bible.jsonl --output build/data/tokenizer
+fi
+layouts=
+for dp in 1 2 3 4; do
+  for accumulate in 1 2 4; do
+    if [ "$dp$accumulate" != 11 ]; then layouts="$layouts; dp=$dp,accumulate=$accumulate"; fi
+  done
+done
+build/tessera verify examples/first_run.toml --training.precision fp32 --optimizer.lr 3e-4 \
+  --steps 20 --layouts "${layouts#; }"
