@@ -3,20 +3,21 @@
 //   bench_comm [ranks]     2 ranks by default; a core each as far as there are cores
 //
 // Every size is verified before it is timed. algbw = S / t; busbw = algbw · 2(N − 1)/N, as
-// nccl-tests define them. The copy is memcpy of 64 MiB by all ranks at once, S / t of each: an
-// all-reduce has to read and write S of every rank's memory just as that copy does.
+// nccl-tests define them. Every sample has a neighbour in time: a memcpy of S by all ranks at once.
+// "of copy" is the median of their ratio: an all-reduce must read and write S of every rank's
+// memory, just as that copy does.
 
 #include <fmt/format.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <span>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,16 +27,13 @@
 namespace {
 
 using namespace tessera;
-using Clock = std::chrono::steady_clock;
+using Call = std::function<void()>;
 
-struct Spread {
-  double median = 0, low = 0, high = 0;  // seconds; low and high are the quartiles
-};
+constexpr int64_t kLargest = int64_t{64} << 20;  // bytes
 
-Spread spread_of(std::vector<double> seconds) {
-  std::sort(seconds.begin(), seconds.end());
-  const size_t n = seconds.size();
-  return {seconds[n / 2], seconds[n / 4], seconds[n - 1 - n / 4]};
+double quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
 void pin_to_core(int rank) {
@@ -53,86 +51,101 @@ void pin_to_core(int rank) {
   }
 }
 
-/// Times `repeats` samples of `calls` calls each, every sample begun together.
-template <class Call>
-Spread time_calls(comm::Communicator& comm, int repeats, int calls, Call call) {
-  std::vector<double> seconds;
-  for (int sample = 0; sample < repeats; ++sample) {
-    comm.barrier();
-    const auto begin = Clock::now();
+class RankBench {
+ public:
+  explicit RankBench(comm::Communicator& comm)
+      : comm_(comm), values_(kLargest / 4), other_(kLargest / 4, 1.0f) {}
+
+  void run() {
+    say(fmt::format("{} ranks on {}, {} bytes shared by each\n", comm_.size(), comm_.backend(),
+                    comm_.memory_bytes()));
+    say(fmt::format("{:>15}{:>10}{:>12}{:>12}{:>12}{:>9}{:>9}{:>9}\n", "", "bytes", "us", "q25",
+                    "q75", "algbw", "busbw", "of copy"));
+    for (const int64_t bytes : {int64_t{8}, int64_t{4} << 10, int64_t{64} << 10, int64_t{2} << 20,
+                                int64_t{16} << 20, kLargest}) {
+      verify(bytes);
+      const core::View view = first(bytes);
+      const double bus = 2.0 * (comm_.size() - 1) / comm_.size();
+      row("all-reduce", bytes, bus, [&] { comm_.all_reduce(view, comm::ReduceOp::sum); });
+    }
+    const int64_t share = kLargest / 4 / comm_.size();
+    const core::View whole = first(share * comm_.size() * 4);
+    const core::View part{other_.data(), core::DType::f32, core::Shape{share}};
+    const double bus = (comm_.size() - 1.0) / comm_.size();
+    row("reduce-scatter", whole.bytes(), bus,
+        [&] { comm_.reduce_scatter(part, whole, comm::ReduceOp::sum); });
+    row("all-gather", whole.bytes(), bus, [&] { comm_.all_gather(whole, part); });
+    row("broadcast", whole.bytes(), 1, [&] { comm_.broadcast(whole, 0); });
+    row("send-recv", whole.bytes(), 1, [&] {
+      if (comm_.rank() == 0) comm_.send(whole, 1);
+      if (comm_.rank() == 1) comm_.recv(whole, 0);
+    });
+  }
+
+ private:
+  void say(const std::string& line) const {
+    if (comm_.rank() == 0) std::fputs(line.c_str(), stdout);
+  }
+
+  core::View first(int64_t bytes) {
+    return {values_.data(), core::DType::f32, core::Shape{bytes / 4}};
+  }
+
+  void verify(int64_t bytes) {
+    const int n = comm_.size();
+    const int64_t count = bytes / 4;
+    for (int64_t i = 0; i < count; ++i) {
+      values_[static_cast<size_t>(i)] = static_cast<float>(i % 1021 + comm_.rank() * 7);
+    }
+    comm_.all_reduce(first(bytes), comm::ReduceOp::sum);
+    for (int64_t i = 0; i < count; ++i) {
+      const auto expected = static_cast<float>(n * (i % 1021) + 7 * n * (n - 1) / 2);
+      CHECK(values_[static_cast<size_t>(i)] == expected, "wrong sum");
+    }
+    std::fill(values_.begin(), values_.end(), 0.0f);
+  }
+
+  double seconds_of(int calls, const Call& call) {
+    comm_.barrier();
+    const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < calls; ++i) call();
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count() / calls);
+    const auto end = std::chrono::steady_clock::now();
+    return std::chrono::duration<double>(end - begin).count() / calls;
   }
-  return spread_of(seconds);
-}
 
-void verify(comm::Communicator& comm, core::View view) {
-  auto* values = static_cast<float*>(view.data);
-  const int n = comm.size();
-  for (int64_t i = 0; i < view.elements(); ++i) {
-    values[i] = static_cast<float>(i % 1021 + comm.rank() * 7);
-  }
-  comm.all_reduce(view, comm::ReduceOp::sum);
-  for (int64_t i = 0; i < view.elements(); ++i) {
-    const auto expected = static_cast<float>(n * (i % 1021) + 7 * n * (n - 1) / 2);
-    CHECK(values[i] == expected, "wrong sum");
-  }
-  std::memset(view.data, 0, static_cast<size_t>(view.bytes()));
-}
-
-void bench_rank(int rank, int size, const std::string& rendezvous) {
-  pin_to_core(rank);
-  const auto comm = comm::make_shm_communicator(rank, size, rendezvous, {});
-  const bool speaks = rank == 0;
-  constexpr int64_t kLargest = int64_t{64} << 20;
-  std::vector<float> values(kLargest / 4);
-  std::vector<float> other(kLargest / 4, 1.0f);
-  std::vector<float> many(kLargest / 4 / static_cast<size_t>(size) * static_cast<size_t>(size));
-
-  const Spread copy =
-      time_calls(*comm, 9, 1, [&] { std::memcpy(values.data(), other.data(), kLargest); });
-  const double copy_rate = static_cast<double>(kLargest) / copy.median;
-  if (speaks) {
-    fmt::print(
-        "{} ranks on {}, {} bytes shared by each; copy of 64 MiB by all at once: "
-        "{:.2f} GB/s each\n",
-        size, comm->backend(), comm->memory_bytes(), copy_rate * 1e-9);
-    fmt::print("{:>12} {:>12} {:>12} {:>20} {:>8} {:>8} {:>8}\n", "all-reduce", "bytes", "us",
-               "quartiles", "algbw", "busbw", "of copy");
-  }
-  for (const int64_t bytes : {int64_t{8}, int64_t{4} << 10, int64_t{64} << 10, int64_t{2} << 20,
-                              int64_t{16} << 20, kLargest}) {
-    const core::View view{values.data(), core::DType::f32, core::Shape{bytes / 4}};
-    verify(*comm, view);
+  void row(const char* name, int64_t bytes, double bus, const Call& call) {
+    constexpr int kSamples = 21;
     const int calls = static_cast<int>(std::clamp<int64_t>((int64_t{8} << 20) / bytes, 1, 2000));
-    const Spread time =
-        time_calls(*comm, 21, calls, [&] { comm->all_reduce(view, comm::ReduceOp::sum); });
-    const double rate = static_cast<double>(bytes) / time.median;
-    if (speaks) {
-      fmt::print("{:>12} {:>12} {:>12.2f} {:>20} {:>8.3f} {:>8.3f} {:>8.2f}\n", "fp32 sum", bytes,
-                 time.median * 1e6, fmt::format("{:.2f}..{:.2f}", time.low * 1e6, time.high * 1e6),
-                 rate * 1e-9, rate * 1e-9 * 2 * (size - 1) / size, rate / copy_rate);
+    std::vector<double> seconds;
+    std::vector<double> of_copy;
+    for (int sample = 0; sample < kSamples; ++sample) {
+      const double copy = seconds_of(
+          calls, [&] { std::memcpy(values_.data(), other_.data(), static_cast<size_t>(bytes)); });
+      seconds.push_back(seconds_of(calls, call));
+      of_copy.push_back(copy / seconds.back());
     }
+    const double median = quantile(seconds, 0.5);
+    const double rate = static_cast<double>(bytes) / median * 1e-9;
+    say(fmt::format("{:>15}{:>10}{:>12.2f}{:>12.2f}{:>12.2f}{:>9.3f}{:>9.3f}{:>9.2f}\n", name,
+                    bytes, median * 1e6, quantile(seconds, 0.25) * 1e6,
+                    quantile(seconds, 0.75) * 1e6, rate, rate * bus, quantile(of_copy, 0.5)));
   }
-  const core::View whole{many.data(), core::DType::f32,
-                         core::Shape{static_cast<int64_t>(many.size())}};
-  const int64_t share = whole.elements() / size;
-  const core::View part{values.data(), core::DType::f32, core::Shape{share}};
-  const auto report = [&](const char* name, Spread time) {
-    if (speaks) {
-      fmt::print("{:>14} {:>10} {:>12.2f} {:>28.3f}\n", name, whole.bytes(), time.median * 1e6,
-                 static_cast<double>(whole.bytes()) / time.median * 1e-9);
-    }
-  };
-  report("reduce-scatter",
-         time_calls(*comm, 9, 1, [&] { comm->reduce_scatter(part, whole, comm::ReduceOp::sum); }));
-  report("all-gather", time_calls(*comm, 9, 1, [&] { comm->all_gather(whole, part); }));
-  report("broadcast", time_calls(*comm, 9, 1, [&] { comm->broadcast(whole, 0); }));
-  report("barrier", time_calls(*comm, 9, 1000, [&] { comm->barrier(); }));
-  report("send-recv", time_calls(*comm, 9, 1, [&] {
-           if (rank == 0) comm->send(whole, 1);
-           if (rank == 1) comm->recv(whole, 0);
-         }));
+
+  comm::Communicator& comm_;
+  std::vector<float> values_, other_;
+};
+
+int run_rank(int rank, int size, const std::string& rendezvous) {
+  try {
+    pin_to_core(rank);
+    const auto comm = comm::make_shm_communicator(rank, size, rendezvous, {});
+    RankBench(*comm).run();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "rank {}: {}\n", rank, error.what());
+    return 1;
+  }
+  std::fflush(stdout);
+  return 0;
 }
 
 }  // namespace
@@ -142,21 +155,9 @@ int main(int argc, char** argv) {
   const std::string rendezvous = "bench-" + std::to_string(getpid());
   std::vector<pid_t> children;
   for (int rank = 0; rank < size; ++rank) {
-    std::fflush(stdout);
     const pid_t child = fork();
-    if (child != 0) {
-      children.push_back(child);
-      continue;
-    }
-    int status = 0;
-    try {
-      bench_rank(rank, size, rendezvous);
-    } catch (const std::exception& error) {
-      fmt::print(stderr, "rank {}: {}\n", rank, error.what());
-      status = 1;
-    }
-    std::fflush(stdout);
-    _exit(status);
+    if (child == 0) _exit(run_rank(rank, size, rendezvous));
+    children.push_back(child);
   }
   int failed = 0;
   for (const pid_t child : children) {

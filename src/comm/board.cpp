@@ -15,8 +15,9 @@ namespace tessera::comm {
 namespace {
 
 constexpr int64_t kPage = 4096;
-// A rank's boxes of one parity, all together. Measured: what is in flight should stay in a core's
-// second-level cache beside the caller's own data, and a turn should outweigh its synchronisation.
+// A rank's boxes of one parity, all together. What is in flight should stay in the caches beside
+// the caller's own data, and a turn should outweigh its synchronisation. Measured with 2 MiB of
+// cache for two cores: 256 KiB to 512 KiB are best with 2 ranks, 512 KiB and up with 4.
 constexpr int64_t kMostBoxBytes = int64_t{512} << 10;
 constexpr int64_t kMostCellBytes = int64_t{64} << 10;
 constexpr int64_t kLine = 64;
@@ -90,16 +91,17 @@ void Board::wake_all() const {
   }
 }
 
-void Board::stop(int rank, const std::string& why) const {
+bool Board::stop(int rank, const std::string& why) const {
   Notice& posted = notice();
   uint32_t expected = Notice::running;
-  if (!posted.state.compare_exchange_strong(expected, Notice::writing)) return;
+  if (!posted.state.compare_exchange_strong(expected, Notice::writing)) return false;
   posted.rank = rank;
   const size_t length = std::min(why.size(), Notice::kTextBytes - 1);
   std::memcpy(posted.text, why.data(), length);
   posted.text[length] = '\0';
   posted.state.store(Notice::stopped, std::memory_order_seq_cst);
   wake_all();
+  return true;
 }
 
 std::string Board::notice_text() const {

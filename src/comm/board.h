@@ -122,8 +122,8 @@ class Board {
     return *at<Cell>(layout_.cells + number * (int64_t{sizeof(Cell)} + layout_.cell_bytes));
   }
 
-  /// Posts the first failure; later ones are dropped. Wakes everybody.
-  void stop(int rank, const std::string& why) const;
+  /// Posts the first failure and wakes everybody; false, and nothing, when there is one already.
+  bool stop(int rank, const std::string& why) const;
   /// What was posted: "rank 1 stopped: why". Call when the notice's state is not `running`.
   std::string notice_text() const;
   /// Wakes all who wait for anything.

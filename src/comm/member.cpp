@@ -164,14 +164,16 @@ bool Member::is_gone(int rank) {
          seat.state.load() == Seat::joined;  // not gone in good order since
 }
 
-void Member::stop(const std::string& why) {
-  board_.stop(rank_, why);
+bool Member::stop(const std::string& why) {
   if (broken_.empty()) broken_ = "this rank stopped: " + why;
+  return board_.stop(rank_, why);
 }
 
 void Member::fail(const std::string& what) {
   broken_ = describe(current_, step()) + ": " + what;
-  board_.stop(rank_, broken_);
+  // The first failure is the cause of the others, which all ranks tell instead of their own: of a
+  // rank that fails and leaves, another must not see but that it left.
+  if (!board_.stop(rank_, broken_)) fail_as_told();
   throw core::CommError(broken_);
 }
 

@@ -52,8 +52,8 @@ class Member {
 
   void set_step(int64_t step);
   int64_t step() const { return board_.seat(rank_).step.load(std::memory_order_relaxed); }
-  /// Posts `why` for all to see, and breaks this member.
-  void stop(const std::string& why);
+  /// Breaks this member, and posts `why` for all to see; false when another failed before.
+  bool stop(const std::string& why);
   /// Whether ranks have a core each, so that waiting may spin. Called once all have joined.
   void learn_cores();
   /// Whether `rank` has joined and its process has ended since, without leaving.

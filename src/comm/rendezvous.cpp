@@ -7,15 +7,14 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 #include <vector>
 
+#include "comm/handshake.h"
 #include "comm/liveness.h"
 #include "core/error.h"
 
@@ -28,119 +27,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kSlice{20};  // between looks at who died, and between attempts to connect
-
-/// Owns a descriptor.
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
-
-/// What a rank says when it comes.
-struct Hello {
-  static constexpr uint64_t kMagic = 0x3172657373657431;  // changes with this protocol
-  uint64_t magic = kMagic;
-  int32_t rank = 0;
-  int32_t size = 0;
-  int64_t pid = 0;
-  uint64_t start_time = 0;
-  int64_t region_bytes = 0;
-};
-
-/// What it is told: welcome, with the file, or why not.
-struct Answer {
-  uint32_t welcome = 0;
-  char why[1020] = {};
-};
-
-// An abstract address: a zero byte, then a name that no file system knows.
-sockaddr_un address_of(const std::string& name, socklen_t* length) {
-  std::string full = fmt::format("tessera-{}-{}", geteuid(), name);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  constexpr size_t kMost = sizeof(address.sun_path) - 1;
-  if (full.size() > kMost) {
-    uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-    for (const char c : full) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    full = full.substr(0, kMost - 17) + fmt::format("-{:016x}", hash);
-  }
-  std::memcpy(address.sun_path + 1, full.data(), full.size());
-  *length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + full.size());
-  return address;
-}
-
-Descriptor make_socket() {
-  Descriptor made(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!made) throw CommError(fmt::format("cannot make a Unix socket: {}", std::strerror(errno)));
-  return made;
-}
-
-ucred credentials_of(const Descriptor& connection) {
-  ucred peer{};
-  socklen_t length = sizeof(peer);
-  if (getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) peer.pid = 0;
-  return peer;
-}
-
-int poll_timeout(Clock::time_point deadline) {
-  const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
-  return static_cast<int>(std::max<int64_t>(0, left.count()));
-}
-
-/// Sends the answer, and the file with it when fd is not -1.
-void answer(const Descriptor& connection, const Answer& text, int fd) {
-  iovec data{const_cast<Answer*>(&text), sizeof(text)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  if (fd >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
-  }
-  // A peer that is gone by now is noticed by its seat.
-  sendmsg(connection.get(), &message, MSG_NOSIGNAL);
-}
-
-/// Receives an answer and its file; false when rank 0 has closed the connection or is too late.
-bool receive_answer(const Descriptor& connection, Clock::time_point deadline, Answer* text,
-                    Descriptor* file) {
-  pollfd readable{connection.get(), POLLIN, 0};
-  if (poll(&readable, 1, poll_timeout(deadline)) != 1) return false;
-  iovec data{text, sizeof(*text)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  if (recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC) != sizeof(*text)) return false;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(header), sizeof(int));
-    *file = Descriptor(fd);
-  }
-  return true;
-}
 
 /// Rank 0 at the door.
 class Door {
@@ -175,8 +61,10 @@ class Door {
 
  private:
   [[noreturn]] void fail(const std::string& what) {
-    const std::string why = fmt::format("rendezvous \"{}\": {}", rendezvous_.name, what);
-    host_.stop(why);
+    std::string why = fmt::format("rendezvous \"{}\": {}", rendezvous_.name, what);
+    if (!host_.stop(why)) {
+      why = fmt::format("rendezvous \"{}\": {}", rendezvous_.name, file_.board().notice_text());
+    }
     // Those at the door are told too; they have no board to read it from.
     fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
     while (let_in()) {
@@ -267,7 +155,7 @@ class Door {
         fail(fmt::format("rank {} died (pid {} is gone)", rank, board.seat(rank).pid));
       }
     }
-    if (board.notice().state.load() != Notice::running) fail(board.notice_text());
+    if (board.notice().state.load() != Notice::running) fail("");
     if (!missing.empty() && Clock::now() >= deadline_) {
       fail(fmt::format("not arrived within {} s: rank {}",
                        std::chrono::duration<double>(rendezvous_.timeout).count(),

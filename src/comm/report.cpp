@@ -51,11 +51,15 @@ std::string Report::departure(int gone) const {
 }
 
 std::string Report::silence(std::chrono::milliseconds timeout) const {
-  std::vector<std::string> missing;
+  std::vector<std::string> missing, absent;
   for (int other = 0; other < board.size(); ++other) {
-    const bool awaited = collective ? !reached(board.seat(other).progress, target) : other == peer;
-    if (other != rank && awaited) missing.push_back(name_silent(board, other));
+    const Seat& seat = board.seat(other);
+    const bool awaited = collective ? !reached(seat.progress, target) : other == peer;
+    if (other == rank || !awaited) continue;
+    missing.push_back(name_silent(board, other));
+    if (seat.state.load() == Seat::absent) absent.push_back(missing.back());
   }
+  if (!absent.empty()) missing = absent;  // the rest, rank 0 at the door above all, wait for these
   return fmt::format("nothing for {} s from {}{}", std::chrono::duration<double>(timeout).count(),
                      fmt::join(missing, ", "), waiting());
 }

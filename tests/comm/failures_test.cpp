@@ -134,10 +134,10 @@ TEST_P(Failures, ASilentRankIsNamedWithWhatItDidLast) {
         }
         return "went on";
       },
-      soon(150));
+      soon(400));
   expect_errors(outcomes, 2,
                 AllOf(HasSubstr("all-reduce #2 (fp32 sum, 8000 bytes) of step 17"),
-                      HasSubstr("nothing for 0.15 s from rank 2 (after all-reduce #1 of step 17)"),
+                      HasSubstr("nothing for 0.4 s from rank 2 (after all-reduce #1 of step 17)"),
                       HasSubstr("ranks 0, 1, 3 are waiting")));
   EXPECT_THAT(outcomes[2].error, AllOf(HasSubstr("barrier #2"), HasSubstr("stopped")));
 }
@@ -160,10 +160,10 @@ TEST_P(Failures, AMessageThatNeverComesIsNamed) {
         }
         return "went on";
       },
-      soon(150));
+      soon(400));
   expect_errors(outcomes, 0,
                 AllOf(HasSubstr("recv #1 from rank 0 (fp32, 40 bytes)"),
-                      HasSubstr("nothing for 0.15 s from rank 0 (before its first operation)")));
+                      HasSubstr("nothing for 0.4 s from rank 0 (before its first operation)")));
 }
 
 TEST_P(Failures, ARankThatLeavesIsNamed) {
