@@ -350,8 +350,8 @@ TESSERA_INLINE typename V::F exp(typename V::F x) {
   return V::scale_by_power(V::add(V::set(1.0f), V::fma(V::mul(r, r), q, r)), n);
 }
 
-/// 2^x within 2 ulp, exactly 1 at 0; 0 below −150; for x up to 250. x = n + r, and 2^r = 1 + r·q(r) with q a
-/// Chebyshev fit on |r| ≤ 1/2. Half the work of exp: softmax folds log2 e into its scale.
+/// 2^x within 2 ulp, exactly 1 at 0; 0 below −150; for x up to 250. x = n + r, and 2^r = 1 + r·q(r)
+/// with q a Chebyshev fit on |r| ≤ 1/2. Half the work of exp: softmax folds log2 e into its scale.
 template <class V>
 TESSERA_INLINE typename V::F exp2(typename V::F x) {
   using F = typename V::F;
