@@ -4,6 +4,8 @@
 // "Language models are unsupervised multitask learners", 2019): a contraction, letters, digits or
 // other signs with at most one space before them, or white space.
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 

@@ -5,7 +5,9 @@
 // N−1. A lookup takes no memory and less than two passes on average (64 / N for tiny N), so that
 // any rank can name the window of any sample, in any epoch, after any resume.
 
+#include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "core/error.h"
 #include "core/rng.h"
