@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,6 +86,7 @@ class Launch : public ::testing::Test {
   pid_t run_apart(const std::function<void()>& prepare = [] {}) {
     const pid_t pid = fork();
     if (pid != 0) return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     prepare();
     const LaunchOutcome outcome = launch(options_, [this](const std::string& line) {
       std::ofstream(folder_ / "report", std::ios::app) << line << "\n";
@@ -92,10 +94,15 @@ class Launch : public ::testing::Test {
     _exit(outcome.exit_status);
   }
 
-  /// The exit status of that process, −signal where one killed it.
+  /// The exit status of that process, −signal where one killed it, as the test itself does when it
+  /// does not end.
   static int wait_for(pid_t pid) {
     int status = 0;
-    EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    if (!eventually([&] { return waitpid(pid, &status, WNOHANG) == pid; })) {
+      ADD_FAILURE() << "the launcher does not end";
+      kill(pid, SIGKILL);
+      waitpid(pid, &status, 0);
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
