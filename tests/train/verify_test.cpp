@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "account/parameter_table.h"
 #include "toy_run.h"
 #include "train/run_data.h"
 #include "train/thread_ranks.h"
