@@ -23,8 +23,9 @@ struct Graces {
   std::chrono::milliseconds notice{5000};
   /// After that SIGTERM; then SIGKILL.
   std::chrono::milliseconds terminate{3000};
-  /// After the SIGTERM that passes on a signal the launcher got; then SIGKILL.
-  std::chrono::milliseconds interrupt{10000};
+  /// After the SIGTERM that passes on a signal the launcher got, enough to finish a step and save;
+  /// then SIGKILL. Batch systems allow about as much.
+  std::chrono::milliseconds interrupt{30000};
 };
 
 struct WorldEnd {
