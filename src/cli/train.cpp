@@ -14,6 +14,7 @@
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "kernels/device.h"
+#include "train/agreement.h"
 #include "train/environment.h"
 #include "train/thread_ranks.h"
 #include "train/trainer.h"
@@ -101,7 +102,7 @@ void print_summary(const train::Summary& summary, bool json) {
     fmt::print("\n{}", final_report(summary));
 }
 
-void run_rank(const Options& options, const train::RankEnvironment& environment,
+int run_rank(const Options& options, const train::RankEnvironment& environment,
               const train::TrainOptions& train_options, comm::Communicator& comm) {
   std::optional<Progress> progress;
   const train::Observer observer = make_observer(options.json, environment, progress);
@@ -109,6 +110,13 @@ void run_rank(const Options& options, const train::RankEnvironment& environment,
     const train::Summary summary = train::train(train_options, comm, observer);
     if (progress) progress->finish();
     if (comm.rank() == 0) print_summary(summary, options.json);
+    return kDone;
+  } catch (const train::AgreedConfigError&) {
+    if (comm.rank() == 0) throw;
+    return kUsage;
+  } catch (const train::AgreedRunError&) {
+    if (comm.rank() == 0) throw;
+    return kRunFailed;
   } catch (const core::CommError&) {
     throw;
   } catch (const std::exception& error) {
@@ -145,8 +153,10 @@ int run_train(const Options& options) {
   watch_stop_signals();
   kernels::set_num_threads(environment.num_threads);
   const comm::CommOptions comm_choice = comm_options(train_options.config);
+  std::atomic<int> status{kDone};
   const auto work = [&](comm::Communicator& comm) {
-    run_rank(options, environment, train_options, comm);
+    const int mine = run_rank(options, environment, train_options, comm);
+    if (mine != kDone) status = mine;
   };
   if (world_size == 1) {
     work(*comm::make_self_communicator());
@@ -156,7 +166,7 @@ int run_train(const Options& options) {
     work(*comm::make_shm_communicator(environment.rank, environment.world_size,
                                       environment.rendezvous, comm_choice));
   }
-  return kDone;
+  return status;
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <vector>
 
-#include "core/error.h"
 
 namespace tessera::train {
 
@@ -48,8 +47,8 @@ void agree(comm::Communicator& comm, const std::function<void()>& work) {
     if (theirs == fine) continue;
     why = broadcast_from(comm, why, rank);
     if (comm.size() > 1) why = fmt::format("rank {}: {}", rank, why);
-    if (theirs == config_error) throw core::ConfigError(why);
-    throw core::RunError(why);
+    if (theirs == config_error) throw AgreedConfigError(why);
+    throw AgreedRunError(why);
   }
 }
 

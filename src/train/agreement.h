@@ -4,8 +4,17 @@
 #include <string>
 
 #include "comm/communicator.h"
+#include "core/error.h"
 
 namespace tessera::train {
+
+// Errors that every rank throws alike: rank 0 tells people, the others only end.
+struct AgreedConfigError : core::ConfigError {
+  using core::ConfigError::ConfigError;
+};
+struct AgreedRunError : core::RunError {
+  using core::RunError::RunError;
+};
 
 /// Runs `work` on this rank, then compares notes: when it threw on any rank, every rank throws,
 /// with the message of the lowest rank that failed (and its kind: ConfigError or RunError), so that

@@ -138,7 +138,7 @@ void save_checkpoint(const fs::path& folder, const parallel::ModelState& state,
   } catch (const std::exception& error) {
     std::error_code ignored;
     if (first_rank) fs::remove_all(temporary, ignored);
-    throw core::RunError(
+    throw AgreedRunError(
         fmt::format("the checkpoint of step {} could not be saved: {}. Earlier checkpoints are "
                     "intact: free some space (checkpoint.keep_latest_k), then --resume",
                     header.step, error.what()));

@@ -9,6 +9,7 @@
 #include "core/fault.h"
 #include "kernels/adamw.h"
 #include "optim/lr_schedule.h"
+#include "train/agreement.h"
 #include "train/clock.h"
 
 namespace tessera::train {
@@ -52,7 +53,7 @@ double global_loss_sum(comm::Communicator& dp, double local, int64_t step) {
   double sum = 0;
   for (size_t rank = 0; rank < losses.size(); ++rank) {
     if (!std::isfinite(losses[rank])) {
-      throw core::RunError(fmt::format(
+      throw AgreedRunError(fmt::format(
           "the loss of rank {} at step {} is {}: training stopped before the weights took it up. "
           "Lower optimizer.lr, add lr_scheduler.warmup_steps, or resume from the last checkpoint",
           rank, step, losses[rank]));
@@ -110,10 +111,10 @@ StepResult TrainStep::compute_gradients(const BatchLoader& loader, int64_t step,
 
   result.grad_norm = replica_.gradient_norm();
   if (!std::isfinite(result.grad_norm)) {
-    throw core::RunError(fmt::format(
-        "the gradient norm at step {} is {} (seen by rank {}; first in {}): training stopped "
-        "before the weights took it up. Lower optimizer.lr or resume from the last checkpoint",
-        step, result.grad_norm, dp_.rank(), first_non_finite(replica_)));
+    throw AgreedRunError(fmt::format(
+        "the gradient norm at step {} is {} on every rank, first in {}: training stopped before the "
+        "weights took it up. Lower optimizer.lr or resume from the last checkpoint",
+        step, result.grad_norm, first_non_finite(replica_)));
   }
   return result;
 }
