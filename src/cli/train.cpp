@@ -184,7 +184,16 @@ void add_train_verb(CLI::App& app, int& status) {
   verb->add_flag("--resume", options->resume, "Continue an existing run from its last checkpoint");
   verb->add_flag("--overwrite", options->overwrite, "Replace an existing run");
   verb->add_flag("--json", options->json, "Print summary.json and nothing else");
-  verb->callback([options, &status] { status = run_train(*options); });
+  verb->callback([options, &status] {
+    const int rank = train::rank_environment().rank;
+    try {
+      status = run_train(*options);
+    } catch (const core::ConfigError&) {
+      // All ranks were given the same command line: one of them tells what is wrong with it.
+      if (rank == 0) throw;
+      status = kUsage;
+    }
+  });
 }
 
 }  // namespace tessera::cli
