@@ -124,6 +124,11 @@ TEST(Matmul, CrossesTheBlocksThatAreWidenedAtATime) {
   expect_products({5, 7, 1030, true, true, true, true});
 }
 
+TEST(Matmul, CrossesTheBlocksOfColumnsOfAStridedResult) {
+  expect_products({2048, 2100, 2, false, true, false, true, 5});
+  expect_products({2048, 2100, 2, false, false, true, true, 5});
+}
+
 TEST(Matmul, CountsLeadingDimensionsAsRows) {
   const auto a = Guarded<float>::normal(24, 1);
   const auto b = Guarded<float>::normal(12, 2);

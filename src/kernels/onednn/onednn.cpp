@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <dnnl.hpp>
 #include <unordered_map>
 
@@ -118,6 +119,33 @@ struct Cache {
   std::unordered_map<Key, Compiled, KeyHash> compiled;
 };
 
+void multiply_at_once(const Product& product, const ProductPointers& pointers) {
+  thread_local Cache cache;
+  const Key key{product, omp_get_max_threads()};
+  auto found = cache.compiled.find(key);
+  if (found == cache.compiled.end()) {
+    if (cache.compiled.size() >= kMostCompiled) cache.compiled.clear();
+    found = cache.compiled.emplace(key, Compiled(product)).first;
+  }
+  found->second.run(cache.stream, pointers);
+}
+
+/// oneDNN keeps fp32 copies of a bf16 result whose rows are not dense, one a thread: for a chunk of
+/// logits more memory than the logits. Such a product is taken in blocks of columns, which keep the
+/// copies within 16 MiB and cost no time.
+int64_t columns_at_a_time(const Product& p) {
+  constexpr int64_t kCopyBytes = int64_t{16} << 20;
+  constexpr int64_t kVector = 64;
+  if (p.result != core::DType::bf16 || p.ldc == p.n) return p.n;
+  const int64_t column_bytes = p.m * 4 * omp_get_max_threads();
+  return std::max(kCopyBytes / column_bytes / kVector, int64_t{1}) * kVector;
+}
+
+const void* advanced(const void* data, int64_t elements, core::DType dtype) {
+  return data == nullptr ? nullptr
+                         : static_cast<const std::byte*>(data) + elements * core::size_of(dtype);
+}
+
 }  // namespace
 
 std::string version() {
@@ -132,14 +160,15 @@ void hold_to_avx2() {
 
 void multiply(const Product& product, const ProductPointers& pointers) {
   try {
-    thread_local Cache cache;
-    const Key key{product, omp_get_max_threads()};
-    auto found = cache.compiled.find(key);
-    if (found == cache.compiled.end()) {
-      if (cache.compiled.size() >= kMostCompiled) cache.compiled.clear();
-      found = cache.compiled.emplace(key, Compiled(product)).first;
+    const int64_t block = columns_at_a_time(product);
+    for (int64_t first = 0; first < product.n; first += block) {
+      Product part = product;
+      part.n = std::min(block, product.n - first);
+      const int64_t b_offset = product.transpose_b ? first * product.ldb : first;
+      multiply_at_once(part, {const_cast<void*>(advanced(pointers.c, first, product.result)),
+                              pointers.a, advanced(pointers.b, b_offset, product.operands),
+                              advanced(pointers.bias, first, product.bias)});
     }
-    found->second.run(cache.stream, pointers);
   } catch (const dnnl::error& error) {
     throw core::RunError("oneDNN cannot multiply " + std::to_string(product.m) + " x " +
                          std::to_string(product.k) + " by " + std::to_string(product.k) + " x " +
