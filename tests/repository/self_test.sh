@@ -2,7 +2,7 @@
 # self_test.sh ROOT COMPILER: every check passes a sound little tree and fails when one thing in it
 # is wrong. A check that can't fail checks nothing.
 set -eu
-root=$1
+root=$(cd "$1" && pwd)
 compiler=$2
 checks=$root/tests/repository
 tree=$(mktemp -d)
