@@ -1,0 +1,58 @@
+#!/bin/sh
+# What a user gets wrong: a message that says what, why and what to do; the right exit status.
+. "$(dirname "$0")/common.sh"
+
+expect_status 2 train nowhere.toml
+expect_says "nowhere.toml"
+expect_says "does not exist"
+
+expect_status 2 train toy.toml --training.stepz 3 --model.hidden_size 33 --optimizer.lr -1 \
+  --lr_scheduler.decay slow --data.seq_len 0
+expect_says "5 mistakes"
+expect_says "training.steps"
+
+: >empty.txt
+expect_status 2 train toy.toml --data.path empty.txt
+expect_says "empty"
+expect_status 2 train toy.toml --data.path missing.txt
+expect_says "missing.txt"
+expect_status 2 train toy.toml --data.path .
+expect_says "folder"
+
+expect_status 2 launch --nproc-per-node 9 -- train toy.toml --run-dir run
+expect_says "global_batch_size"
+[ "$(grep -c '^tessera:' out)" -eq 1 ] || fail "more than one rank told of a shared mistake"
+[ ! -e run ] || fail "a refused run left a folder"
+
+expect_status 0 train toy.toml --run-dir run
+expect_status 2 train toy.toml --run-dir run
+expect_says "\-\-resume"
+mkdir home && echo mine >home/precious.txt
+expect_status 2 train toy.toml --run-dir home --overwrite
+[ -f home/precious.txt ] || fail "somebody's file is gone"
+
+expect_status 0 data tokenize toy.jsonl --output toy.bin
+expect_status 0 train toy.toml --data.path toy.bin --run-dir run2
+head -c 2000 toy.bin >cut.bin
+expect_status 2 train toy.toml --data.path cut.bin --run-dir run3
+expect_says "cut.bin"
+printf '\377\377' | dd of=toy.bin bs=1 seek=1200 conv=notrunc 2>/dev/null
+expect_status 2 train toy.toml --data.path toy.bin --run-dir run3
+expect_says "65535"
+
+for file in run/checkpoints/step-00000012/*.safetensors; do truncate -s 100 "$file"; done
+expect_status 1 checkpoint verify run/checkpoints/step-00000012
+expect_says "damaged"
+expect_status 1 train toy.toml --training.load run/checkpoints/step-00000012 --run-dir run4
+expect_says "damaged"
+expect_status 0 generate run --prompt the --max-new-tokens 4
+expect_status 0 train toy.toml --run-dir run --resume --training.steps 13
+expect_says "passing over"
+expect_says "step-00000008 (step 8"
+
+expect_status 2 verify toy.toml --layouts "dp=2,tp=2; dq=1"
+expect_says "tp"
+expect_says "dq"
+expect_status 2 generate toy.toml
+expect_status 2 launch --nproc-per-node 0 -- train toy.toml
+expect_status 2 nonsense

@@ -1,0 +1,23 @@
+#!/bin/sh
+# --json prints one JSON value and nothing else.
+. "$(dirname "$0")/common.sh"
+command -v python3 >/dev/null || exit 77
+
+quiet() {
+  "$program" "$@" >out 2>err || fail "tessera $*: $(cat err)"
+  expect_json
+}
+quiet config check toy.toml --json
+quiet config schema
+quiet train toy.toml --run-dir run --json
+quiet checkpoint list run --json
+quiet checkpoint show run --json
+quiet checkpoint verify run --json
+quiet generate run --prompt the --max-new-tokens 3 --json
+quiet verify toy.toml --steps 2 --layouts "dp=2" --json
+quiet data tokenize toy.jsonl --output toy.bin --json
+quiet data show toy.bin --json
+quiet bench step toy.toml --steps 1 --json
+quiet bench gemm toy.toml --repetitions 1 --json
+"$program" launch --nproc-per-node 2 -- train toy.toml --run-dir run2 --json >out 2>err
+expect_json
