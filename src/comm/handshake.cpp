@@ -23,6 +23,14 @@ int poll_timeout(Clock::time_point deadline) {
   return static_cast<int>(std::max<int64_t>(0, left.count()));
 }
 
+// Calls again while a signal handler interrupts the call.
+template <class Call>
+auto retry(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
 }  // namespace
 
 sockaddr_un address_of(const std::string& name, socklen_t* length) {
@@ -74,7 +82,7 @@ void answer(const Descriptor& connection, const Answer& text, int fd) {
 bool receive_answer(const Descriptor& connection, Clock::time_point deadline, Answer* text,
                     Descriptor* file) {
   pollfd readable{connection.get(), POLLIN, 0};
-  if (poll(&readable, 1, poll_timeout(deadline)) != 1) return false;
+  if (retry([&] { return poll(&readable, 1, poll_timeout(deadline)); }) != 1) return false;
   iovec data{text, sizeof(*text)};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
@@ -82,7 +90,9 @@ bool receive_answer(const Descriptor& connection, Clock::time_point deadline, An
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof(control);
-  if (recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC) != sizeof(*text)) return false;
+  const ssize_t length =
+      retry([&] { return recvmsg(connection.get(), &message, MSG_CMSG_CLOEXEC); });
+  if (length != sizeof(*text)) return false;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;

@@ -62,7 +62,8 @@ ucred credentials_of(const Descriptor& connection);
 /// by now is noticed by its seat.
 void answer(const Descriptor& connection, const Answer& text, int fd);
 
-/// Receives an answer and its file; false when rank 0 has closed the connection or is too late.
+/// Receives an answer and its file, whatever signals come meanwhile; false when rank 0 has closed
+/// the connection or is too late.
 bool receive_answer(const Descriptor& connection, std::chrono::steady_clock::time_point deadline,
                     Answer* text, Descriptor* file);
 
