@@ -13,7 +13,7 @@
 namespace tessera::comm {
 
 void all_gather(Member& member, View out, ConstView in, int64_t& sent) {
-  member.enter({Kind::all_gather, ReduceOp::sum, in.dtype, 0, in.elements(), 0}, &sent);
+  member.enter({OperationKind::all_gather, ReduceOp::sum, in.dtype, 0, in.elements(), 0}, &sent);
   const int64_t width = core::size_of(in.dtype);
   const int64_t piece = member.piece_bytes() / width;
   const Range whole{0, in.elements()};

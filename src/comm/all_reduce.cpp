@@ -80,7 +80,7 @@ class AllReduce {
 }  // namespace
 
 void all_reduce(Member& member, View inout, ReduceOp op, int64_t& sent) {
-  member.enter({Kind::all_reduce, op, inout.dtype, 0, inout.elements(), 0}, &sent);
+  member.enter({OperationKind::all_reduce, op, inout.dtype, 0, inout.elements(), 0}, &sent);
   AllReduce work(member, inout, op);
   const int64_t pieces = work.num_pieces();
   for (int64_t k = 0; k < pieces + 2; ++k) {

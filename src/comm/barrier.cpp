@@ -7,7 +7,7 @@
 namespace tessera::comm {
 
 void barrier(Member& member) {
-  member.enter({Kind::barrier}, nullptr);
+  member.enter({OperationKind::barrier}, nullptr);
   member.take_turn();
   member.finish();
 }

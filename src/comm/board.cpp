@@ -53,9 +53,9 @@ Region::~Region() {
 
 // After the counters, half of the memory at most is for collectives and half for messages; neither
 // takes more than it has use for.
-Layout Layout::of(int size, int64_t staging_bytes) {
+BoardLayout BoardLayout::of(int size, int64_t staging_bytes) {
   const int64_t ranks = size;
-  Layout layout;
+  BoardLayout layout;
   layout.size = size;
   layout.seats = kPage;
   layout.channels = layout.seats + round_up(ranks * int64_t{sizeof(Seat)}, kPage);
@@ -91,27 +91,26 @@ void Board::wake_all() const {
   }
 }
 
-bool Board::stop(int rank, const std::string& why) const {
+bool Board::stop(Notice::Origin origin, int rank, const std::string& why) const {
   Notice& posted = notice();
-  uint32_t expected = Notice::running;
-  if (!posted.state.compare_exchange_strong(expected, Notice::writing)) return false;
+  if (posted.raised.exchange(true)) return false;
+  posted.origin = origin;
   posted.rank = rank;
   const size_t length = std::min(why.size(), Notice::kTextBytes - 1);
   std::memcpy(posted.text, why.data(), length);
   posted.text[length] = '\0';
-  posted.state.store(Notice::stopped, std::memory_order_seq_cst);
+  posted.written.store(true, std::memory_order_seq_cst);
   wake_all();
   return true;
 }
 
-std::string Board::notice_text() const {
+std::string Board::notice_text(const std::string& activity) const {
   // Whoever is writing takes a microsecond, unless it was killed right there: do not wait for ever.
   constexpr int kPatience = 1000;
-  for (int i = 0; i < kPatience && notice().state.load() == Notice::writing; ++i) {
-    std::this_thread::yield();
-  }
-  if (notice().state.load() != Notice::stopped) return "a rank died while it was failing";
-  return fmt::format("rank {} stopped: {}", notice().rank, notice().text);
+  for (int i = 0; i < kPatience && !notice().written.load(); ++i) std::this_thread::yield();
+  if (!notice().written.load()) return activity + ": a rank died while it was failing";
+  if (notice().origin == Notice::Origin::failure) return notice().text;
+  return fmt::format("{}: rank {} stopped: {}", activity, notice().rank, notice().text);
 }
 
 }  // namespace tessera::comm

@@ -43,9 +43,14 @@ class Region {
 
 /// The first failure, told to all.
 struct Notice {
-  enum State : uint32_t { running, writing, stopped };
+  enum class Origin : uint32_t {
+    failure,  ///< of the group: the text tells all, and is the same for all ranks
+    caller    ///< a rank stopped for a reason of its caller's, which the text is
+  };
   static constexpr size_t kTextBytes = 3072;
-  alignas(64) std::atomic<uint32_t> state;
+  alignas(64) std::atomic<bool> raised;  ///< somebody failed: whoever raises it writes the rest
+  std::atomic<bool> written;             ///< the rest may be read
+  Origin origin;
   int rank;  ///< who stopped
   char text[kTextBytes];
 };
@@ -53,7 +58,7 @@ struct Notice {
 /// What a rank tells about itself. Only that rank writes here; where ranks are processes, rank 0
 /// enters who came, and with that marks it `joined`.
 struct Seat {
-  enum State : uint32_t { absent, joined, left };
+  enum class State : uint32_t { absent, joined, left };
   static constexpr int kCpuWords = 16;  // as many as cpu_set_t
 
   // One cache line, so that a peer learns of a turn and of its operation at once.
@@ -64,7 +69,7 @@ struct Seat {
   alignas(64) std::array<std::atomic<uint64_t>, 3> current;
   std::atomic<int64_t> step;
   std::atomic<uint32_t> idle;  ///< 1: the current operation is over
-  std::atomic<uint32_t> state;
+  std::atomic<State> state;
 
   // Written before the state becomes `joined`.
   alignas(64) int64_t pid;
@@ -87,7 +92,7 @@ struct Cell {
 static_assert(sizeof(Cell) == 64);
 
 /// Where things lie, a pure function of the number of ranks and of the memory they may share.
-struct Layout {
+struct BoardLayout {
   static constexpr uint32_t kCells = 4;
   int size = 0;
   int64_t piece_bytes = 0;                                ///< of a box
@@ -96,16 +101,16 @@ struct Layout {
   int64_t total_bytes = 0;
 
   /// Throws ConfigError when `staging_bytes` cannot hold that many ranks.
-  static Layout of(int size, int64_t staging_bytes);
+  static BoardLayout of(int size, int64_t staging_bytes);
 };
 
 /// A region seen through its layout.
 class Board {
  public:
-  Board(std::shared_ptr<Region> region, const Layout& layout)
+  Board(std::shared_ptr<Region> region, const BoardLayout& layout)
       : region_(std::move(region)), layout_(layout) {}
 
-  const Layout& layout() const { return layout_; }
+  const BoardLayout& layout() const { return layout_; }
   int size() const { return layout_.size; }
   Notice& notice() const { return *at<Notice>(0); }
   Seat& seat(int rank) const { return at<Seat>(layout_.seats)[rank]; }
@@ -118,14 +123,15 @@ class Board {
   }
   Cell& cell(int from, int to, uint32_t index) const {
     const int64_t pair = int64_t{from} * (size() - 1) + to - (to > from ? 1 : 0);
-    const int64_t number = pair * Layout::kCells + index % Layout::kCells;
+    const int64_t number = pair * BoardLayout::kCells + index % BoardLayout::kCells;
     return *at<Cell>(layout_.cells + number * (int64_t{sizeof(Cell)} + layout_.cell_bytes));
   }
 
   /// Posts the first failure and wakes everybody; false, and nothing, when there is one already.
-  bool stop(int rank, const std::string& why) const;
-  /// What was posted: "rank 1 stopped: why". Call when the notice's state is not `running`.
-  std::string notice_text() const;
+  bool stop(Notice::Origin origin, int rank, const std::string& why) const;
+  /// What was posted, as it is told to somebody busy with `activity`: a failure of the group as it
+  /// is, a caller's reason as "activity: rank 1 stopped: why". Call when the notice is raised.
+  std::string notice_text(const std::string& activity) const;
   /// Wakes all who wait for anything.
   void wake_all() const;
 
@@ -136,7 +142,7 @@ class Board {
   }
 
   std::shared_ptr<Region> region_;
-  Layout layout_;
+  BoardLayout layout_;
 };
 
 }  // namespace tessera::comm

@@ -28,13 +28,13 @@ void BoardCommunicator::broadcast(View inout, int root) {
 
 void BoardCommunicator::send(ConstView in, int peer) {
   check_peer(rank(), peer, size());
-  const Operation operation{Kind::send, ReduceOp::sum, in.dtype, peer, in.elements(), 0};
+  const Operation operation{OperationKind::send, ReduceOp::sum, in.dtype, peer, in.elements(), 0};
   member_->send(in.data, operation, &traffic_.point_to_point);
 }
 
 void BoardCommunicator::recv(View out, int peer) {
   check_peer(rank(), peer, size());
-  const Operation operation{Kind::recv, ReduceOp::sum, out.dtype, peer, out.elements(), 0};
+  const Operation operation{OperationKind::recv, ReduceOp::sum, out.dtype, peer, out.elements(), 0};
   member_->recv(out.data, operation);
 }
 

@@ -28,7 +28,7 @@ class BoardCommunicator final : public Communicator {
   const Traffic& traffic() const override { return traffic_; }
   int64_t memory_bytes() const override { return member_->board().layout().total_bytes / size(); }
   void set_step(int64_t step) override { member_->set_step(step); }
-  void abort(const std::string& why) override { member_->stop(why); }
+  void abort(const std::string& why) override { member_->stop(Notice::Origin::caller, why); }
   const char* backend() const override { return backend_; }
 
  private:

@@ -13,7 +13,8 @@
 namespace tessera::comm {
 
 void broadcast(Member& member, View inout, int root, int64_t& sent) {
-  member.enter({Kind::broadcast, ReduceOp::sum, inout.dtype, root, inout.elements(), 0}, &sent);
+  member.enter({OperationKind::broadcast, ReduceOp::sum, inout.dtype, root, inout.elements(), 0},
+               &sent);
   const int64_t width = core::size_of(inout.dtype);
   const int64_t piece = member.piece_bytes() / width;
   const Range whole{0, inout.elements()};

@@ -37,7 +37,8 @@ struct Traffic {
 /// InternalError. Every wait ends: with the result, or with a CommError that names the operation,
 /// its sequence number, the step, and the ranks that are missing with what each did last; within 5
 /// s when a peer has died, after the timeout when it is silent. Ranks that disagree on operation,
-/// size or dtype are told so, both sides named. After a CommError the communicator is unusable.
+/// size or dtype are told so, both sides named. The first rank to fail tells the others, and all
+/// end with its message. After a CommError the communicator is unusable.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -69,7 +70,8 @@ class Communicator {
   virtual int64_t memory_bytes() const = 0;
   /// For messages: the training step that is under way.
   virtual void set_step(int64_t step) = 0;
-  /// Tells the other ranks to stop at once with this message, on the way out after an error. Never
+  /// Tells the other ranks to stop at once, on the way out after an error: each throws the
+  /// operation it is in and "rank R stopped: why", unless the group has failed before. Never
   /// blocks. A rank whose communicator is destroyed while others wait for it stops them as well.
   virtual void abort(const std::string& why) = 0;
   /// "shm", "thread" or "self", for people.
@@ -79,6 +81,10 @@ class Communicator {
 struct CommOptions {
   std::chrono::milliseconds timeout{60000};
   int64_t staging_bytes = int64_t{32} << 20;  ///< shared memory for all ranks together, at most
+  /// Cores that all ranks of this host share, as where a container has a quota of time: with fewer
+  /// cores than ranks, waits do not spin. 0: the cores that one of them may run on by its affinity,
+  /// which is the limit also of a larger number.
+  int usable_cores = 0;
 };
 
 /// The group of one.

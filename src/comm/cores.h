@@ -1,24 +1,19 @@
 #pragma once
 
-#include <sched.h>
-
 #include <array>
 #include <cstdint>
 
 #include "comm/board.h"
 
+// On how many cores the ranks of a board run: whether a rank that waits may keep its core.
+
 namespace tessera::comm {
 
-/// The cores this process may run on, as a bit mask.
-inline std::array<uint64_t, Seat::kCpuWords> usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof(set), &set);
-  std::array<uint64_t, Seat::kCpuWords> mask{};
-  for (int core = 0; core < Seat::kCpuWords * 64; ++core) {
-    if (CPU_ISSET(core, &set)) mask[static_cast<size_t>(core / 64)] |= uint64_t{1} << (core % 64);
-  }
-  return mask;
-}
+/// The cores this process may run on by its affinity, as a bit mask.
+std::array<uint64_t, Seat::kCpuWords> affinity_cores();
+
+/// How many cores one rank or another may run on by the masks in their seats; at most `usable`,
+/// unless that is 0.
+int cores_of_all(const Board& board, int usable);
 
 }  // namespace tessera::comm

@@ -34,7 +34,7 @@ void wake(Counter& counter) {
 }
 
 bool spin(const Counter& counter, uint32_t target, std::chrono::nanoseconds at_most,
-          const std::atomic<uint32_t>& stop) {
+          const std::atomic<bool>& stop) {
   constexpr int kLooksPerGlance = 64;  // at the clock and at `stop`, which cost more than a look
   const auto end = Clock::now() + at_most;
   do {
@@ -42,7 +42,7 @@ bool spin(const Counter& counter, uint32_t target, std::chrono::nanoseconds at_m
       if (reached(counter, target)) return true;
       relax();
     }
-  } while (stop.load(std::memory_order_relaxed) == 0 && Clock::now() < end);
+  } while (!stop.load(std::memory_order_relaxed) && Clock::now() < end);
   return false;
 }
 

@@ -34,9 +34,9 @@ inline void advance(Counter& counter, uint32_t value) {
   if (counter.sleepers.load(std::memory_order_seq_cst) != 0) wake(counter);
 }
 
-/// Spins until the counter is at `target` (true), `stop` is not 0, or the time is over (false).
+/// Spins until the counter is at `target` (true), `stop` is set, or the time is over (false).
 bool spin(const Counter& counter, uint32_t target, std::chrono::nanoseconds at_most,
-          const std::atomic<uint32_t>& stop);
+          const std::atomic<bool>& stop);
 
 /// Sleeps until the counter changes, somebody wakes, or the time is over; at once when it is at
 /// `target` already. May return early: the caller looks again.

@@ -1,9 +1,9 @@
 #include "comm/member.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
+#include "comm/cores.h"
 #include "comm/report.h"
 #include "core/error.h"
 #include "core/fault.h"
@@ -29,6 +29,7 @@ Member::Member(Board board, int rank, const CommOptions& options,
     : board_(std::move(board)),
       rank_(rank),
       timeout_(options.timeout),
+      usable_cores_(options.usable_cores),
       liveness_(std::move(liveness)),
       sent_to_(static_cast<size_t>(size())),
       received_from_(static_cast<size_t>(size())) {
@@ -36,7 +37,7 @@ Member::Member(Board board, int rank, const CommOptions& options,
 }
 
 Member::~Member() {
-  board_.seat(rank_).state.store(Seat::left, std::memory_order_seq_cst);
+  board_.seat(rank_).state.store(Seat::State::left, std::memory_order_seq_cst);
   board_.wake_all();
 }
 
@@ -53,11 +54,11 @@ void Member::announce(const Operation& operation) {
     seat.current[i].store(words[i], std::memory_order_relaxed);
   }
   seat.idle.store(0, std::memory_order_relaxed);
-  if (board_.notice().state.load(std::memory_order_relaxed) != Notice::running) fail_as_told();
+  if (board_.notice().raised.load(std::memory_order_relaxed)) fail_as_told();
 }
 
 void Member::enter(Operation operation, int64_t* sent) {
-  if (operation.kind != Kind::start) operation.sequence = ++sequence_;
+  if (operation.kind != OperationKind::start) operation.sequence = ++sequence_;
   announce(operation);
   const Words words = pack(operation);
   auto& entered = board_.seat(rank_).entered[(turn_ + 1) & 1];
@@ -67,13 +68,7 @@ void Member::enter(Operation operation, int64_t* sent) {
 }
 
 void Member::learn_cores() {
-  std::array<uint64_t, Seat::kCpuWords> all{};
-  int cores = 0;
-  for (size_t word = 0; word < all.size(); ++word) {
-    for (int rank = 0; rank < size(); ++rank) all[word] |= board_.seat(rank).cpus[word];
-    cores += std::popcount(all[word]);
-  }
-  spin_ = size() <= cores ? kSpin : nanoseconds{0};
+  spin_ = size() <= cores_of_all(board_, usable_cores_) ? kSpin : nanoseconds{0};
 }
 
 void Member::finish() {
@@ -128,20 +123,21 @@ void Member::compare_operations() {
 }
 
 void Member::wait_long(Counter& counter, uint32_t target, int peer) {
-  const auto& stop = board_.notice().state;
-  const bool collective = current_.kind != Kind::send && current_.kind != Kind::recv;
+  const auto& stop = board_.notice().raised;
+  const bool collective =
+      current_.kind != OperationKind::send && current_.kind != OperationKind::recv;
   const nanoseconds patience = collective ? spin_ : std::max(spin_, kMessageSpin);
   if (patience.count() > 0 && spin(counter, target, patience, stop)) return;
   const Report report{board_, rank_, collective, peer, target};
   const auto deadline = Clock::now() + timeout_;
   auto next_check = Clock::now() + kSlice;
   while (!reached(counter, target)) {
-    if (stop.load(std::memory_order_relaxed) != Notice::running) fail_as_told();
+    if (stop.load(std::memory_order_relaxed)) fail_as_told();
     // A collective needs everybody, a message only its other side.
     for (int other = 0; other < size(); ++other) {
       if (other == rank_ || (!collective && other != peer)) continue;
       Seat& seat = board_.seat(other);
-      if (seat.state.load(std::memory_order_seq_cst) != Seat::left) continue;
+      if (seat.state.load(std::memory_order_seq_cst) != Seat::State::left) continue;
       const Counter& needed = collective ? seat.progress : counter;
       if (!reached(needed, target)) fail(report.departure(other));
     }
@@ -159,26 +155,26 @@ void Member::wait_long(Counter& counter, uint32_t target, int peer) {
 
 bool Member::is_gone(int rank) {
   const Seat& seat = board_.seat(rank);
-  return liveness_ != nullptr && rank != rank_ && seat.state.load() == Seat::joined &&
+  return liveness_ != nullptr && rank != rank_ && seat.state.load() == Seat::State::joined &&
          liveness_->is_gone(rank, static_cast<pid_t>(seat.pid), seat.start_time) &&
-         seat.state.load() == Seat::joined;  // not gone in good order since
+         seat.state.load() == Seat::State::joined;  // not gone in good order since
 }
 
-bool Member::stop(const std::string& why) {
+bool Member::stop(Notice::Origin origin, const std::string& why) {
   if (broken_.empty()) broken_ = "this rank stopped: " + why;
-  return board_.stop(rank_, why);
+  return board_.stop(origin, rank_, why);
 }
 
 void Member::fail(const std::string& what) {
   broken_ = describe(current_, step()) + ": " + what;
   // The first failure is the cause of the others, which all ranks tell instead of their own: of a
   // rank that fails and leaves, another must not see but that it left.
-  if (!board_.stop(rank_, broken_)) fail_as_told();
+  if (!board_.stop(Notice::Origin::failure, rank_, broken_)) fail_as_told();
   throw core::CommError(broken_);
 }
 
 void Member::fail_as_told() {
-  broken_ = describe(current_, step()) + ": " + board_.notice_text();
+  broken_ = board_.notice_text(describe(current_, step()));
   throw core::CommError(broken_);
 }
 

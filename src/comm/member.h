@@ -53,7 +53,7 @@ class Member {
   void set_step(int64_t step);
   int64_t step() const { return board_.seat(rank_).step.load(std::memory_order_relaxed); }
   /// Breaks this member, and posts `why` for all to see; false when another failed before.
-  bool stop(const std::string& why);
+  bool stop(Notice::Origin origin, const std::string& why);
   /// Whether ranks have a core each, so that waiting may spin. Called once all have joined.
   void learn_cores();
   /// Whether `rank` has joined and its process has ended since, without leaving.
@@ -74,6 +74,7 @@ class Member {
   Board board_;
   int rank_;
   std::chrono::milliseconds timeout_;
+  int usable_cores_;
   std::unique_ptr<Liveness> liveness_;
   std::chrono::nanoseconds spin_{0};
 

@@ -6,25 +6,25 @@ namespace tessera::comm {
 
 namespace {
 
-const char* name_of(Kind kind) {
+const char* name_of(OperationKind kind) {
   switch (kind) {
-    case Kind::none:
+    case OperationKind::none:
       return "nothing";
-    case Kind::start:
+    case OperationKind::start:
       return "rendezvous";
-    case Kind::all_reduce:
+    case OperationKind::all_reduce:
       return "all-reduce";
-    case Kind::reduce_scatter:
+    case OperationKind::reduce_scatter:
       return "reduce-scatter";
-    case Kind::all_gather:
+    case OperationKind::all_gather:
       return "all-gather";
-    case Kind::broadcast:
+    case OperationKind::broadcast:
       return "broadcast";
-    case Kind::barrier:
+    case OperationKind::barrier:
       return "barrier";
-    case Kind::send:
+    case OperationKind::send:
       return "send";
-    case Kind::recv:
+    case OperationKind::recv:
       return "recv";
   }
   return "?";
@@ -44,11 +44,12 @@ const char* name_of(kernels::ReduceOp op) {
   return "?";
 }
 
-bool reduces(Kind kind) {
-  return kind == Kind::all_reduce || kind == Kind::reduce_scatter;
+bool reduces(OperationKind kind) {
+  return kind == OperationKind::all_reduce || kind == OperationKind::reduce_scatter;
 }
-bool has_data(Kind kind) {
-  return kind != Kind::none && kind != Kind::start && kind != Kind::barrier;
+bool has_data(OperationKind kind) {
+  return kind != OperationKind::none && kind != OperationKind::start &&
+         kind != OperationKind::barrier;
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ Words pack(const Operation& operation) {
 }
 
 Operation unpack(const Words& words) {
-  return {static_cast<Kind>(words[0] & 0xff),
+  return {static_cast<OperationKind>(words[0] & 0xff),
           static_cast<kernels::ReduceOp>(words[0] >> 8 & 0xff),
           static_cast<core::DType>(words[0] >> 16 & 0xff),
           static_cast<int>(words[0] >> 32),
@@ -70,10 +71,12 @@ Operation unpack(const Words& words) {
 }
 
 std::string name_of(const Operation& operation) {
-  if (operation.kind == Kind::none || operation.kind == Kind::start) return name_of(operation.kind);
+  if (operation.kind == OperationKind::none || operation.kind == OperationKind::start) {
+    return name_of(operation.kind);
+  }
   std::string text = fmt::format("{} #{}", name_of(operation.kind), operation.sequence);
-  if (operation.kind == Kind::send) text += fmt::format(" to rank {}", operation.peer);
-  if (operation.kind == Kind::recv) text += fmt::format(" from rank {}", operation.peer);
+  if (operation.kind == OperationKind::send) text += fmt::format(" to rank {}", operation.peer);
+  if (operation.kind == OperationKind::recv) text += fmt::format(" from rank {}", operation.peer);
   return text;
 }
 
@@ -84,7 +87,7 @@ std::string describe(const Operation& operation, int64_t step) {
     const int64_t bytes = operation.elements * core::size_of(operation.dtype);
     if (reduces(operation.kind)) {
       text += fmt::format(" ({} {}, {} bytes)", dtype, name_of(operation.op), bytes);
-    } else if (operation.kind == Kind::broadcast) {
+    } else if (operation.kind == OperationKind::broadcast) {
       text += fmt::format(" ({} from rank {}, {} bytes)", dtype, operation.peer, bytes);
     } else {
       text += fmt::format(" ({}, {} bytes)", dtype, bytes);

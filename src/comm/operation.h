@@ -12,7 +12,7 @@
 
 namespace tessera::comm {
 
-enum class Kind : uint8_t {
+enum class OperationKind : uint8_t {
   none,
   start,
   all_reduce,
@@ -26,7 +26,7 @@ enum class Kind : uint8_t {
 
 /// One call of a communicator. A plain value.
 struct Operation {
-  Kind kind = Kind::none;
+  OperationKind kind = OperationKind::none;
   kernels::ReduceOp op = kernels::ReduceOp::sum;
   core::DType dtype = core::DType::u8;
   int peer = 0;           ///< the root of a broadcast, the other side of send and recv

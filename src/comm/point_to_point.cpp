@@ -23,7 +23,7 @@ void Member::send(const void* data, Operation operation, int64_t* sent) {
   uint32_t filled = channel.filled.value.load(std::memory_order_relaxed);
   int64_t done = 0;
   do {
-    wait(channel.drained, filled + 1 - Layout::kCells, peer);
+    wait(channel.drained, filled + 1 - BoardLayout::kCells, peer);
     Cell& cell = board_.cell(rank_, peer, filled);
     cell.operation = pack(operation);
     cell.step = step();
@@ -52,8 +52,8 @@ void Member::recv(void* data, Operation operation) {
     const Operation theirs = unpack(cell.operation);
     if (theirs.elements != operation.elements || theirs.dtype != operation.dtype ||
         theirs.sequence != operation.sequence) {
-      fail("the ranks disagree: rank " + std::to_string(peer) + " called " +
-           describe(theirs, cell.step));
+      fail("the ranks disagree: rank " + std::to_string(rank_) + " called this, rank " +
+           std::to_string(peer) + " called " + describe(theirs, cell.step));
     }
     const int64_t part = std::min(bytes - done, board_.layout().cell_bytes);
     if (part > 0) {

@@ -33,7 +33,7 @@ void reduce_pieces(const Member& member, void* out, const void* mine, int64_t el
 }
 
 void reduce_scatter(Member& member, View out, ConstView in, ReduceOp op, int64_t& sent) {
-  member.enter({Kind::reduce_scatter, op, in.dtype, 0, in.elements(), 0}, &sent);
+  member.enter({OperationKind::reduce_scatter, op, in.dtype, 0, in.elements(), 0}, &sent);
   const int64_t width = core::size_of(in.dtype);
   const int64_t piece = member.piece_bytes() / width;
   const int64_t pieces = std::max<int64_t>(1, num_pieces(out.elements(), piece));

@@ -61,10 +61,9 @@ class Door {
 
  private:
   [[noreturn]] void fail(const std::string& what) {
-    std::string why = fmt::format("rendezvous \"{}\": {}", rendezvous_.name, what);
-    if (!host_.stop(why)) {
-      why = fmt::format("rendezvous \"{}\": {}", rendezvous_.name, file_.board().notice_text());
-    }
+    const std::string here = fmt::format("rendezvous \"{}\"", rendezvous_.name);
+    std::string why = here + ": " + what;
+    if (!host_.stop(Notice::Origin::failure, why)) why = file_.board().notice_text(here);
     // Those at the door are told too; they have no board to read it from.
     fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
     while (let_in()) {
@@ -113,7 +112,7 @@ class Door {
     Seat& seat = file_.board().seat(hello.rank);
     seat.pid = hello.pid;
     seat.start_time = hello.start_time;
-    seat.state.store(Seat::joined);
+    seat.state.store(Seat::State::joined);
     Answer text;
     text.welcome = 1;
     answer(connection, text, file_.fd());
@@ -131,7 +130,7 @@ class Door {
       return fmt::format("rank {} would share {} bytes of memory, rank 0 {}", hello.rank,
                          hello.region_bytes, file_.board().layout().total_bytes);
     }
-    if (file_.board().seat(hello.rank).state.load() != Seat::absent) {
+    if (file_.board().seat(hello.rank).state.load() != Seat::State::absent) {
       return fmt::format("two processes came as rank {}: {} and {}", hello.rank,
                          file_.board().seat(hello.rank).pid, hello.pid);
     }
@@ -148,14 +147,14 @@ class Door {
     const Board& board = file_.board();
     std::vector<int> missing;
     for (int rank = 1; rank < rendezvous_.size; ++rank) {
-      const uint32_t state = board.seat(rank).state.load();
-      if (state == Seat::absent) missing.push_back(rank);
-      if (state == Seat::left) fail(fmt::format("rank {} left", rank));
+      const Seat::State state = board.seat(rank).state.load();
+      if (state == Seat::State::absent) missing.push_back(rank);
+      if (state == Seat::State::left) fail(fmt::format("rank {} left", rank));
       if (host_.is_gone(rank)) {
         fail(fmt::format("rank {} died (pid {} is gone)", rank, board.seat(rank).pid));
       }
     }
-    if (board.notice().state.load() != Notice::running) fail("");
+    if (board.notice().raised.load()) fail("");
     if (!missing.empty() && Clock::now() >= deadline_) {
       fail(fmt::format("not arrived within {} s: rank {}",
                        std::chrono::duration<double>(rendezvous_.timeout).count(),
@@ -171,10 +170,14 @@ class Door {
   std::vector<Descriptor> waiting_;  // connected, yet to say hello
 };
 
-int make_file(const Layout& layout) {
+int make_file(const BoardLayout& layout) {
   const int fd = memfd_create("tessera", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   int error = fd < 0 ? errno : 0;
-  if (error == 0) error = posix_fallocate(fd, 0, layout.total_bytes);
+  if (error == 0) {
+    do {
+      error = posix_fallocate(fd, 0, layout.total_bytes);
+    } while (error == EINTR);
+  }
   if (error != 0) {
     if (fd >= 0) close(fd);
     struct sysinfo info {};
@@ -191,7 +194,7 @@ int make_file(const Layout& layout) {
 
 }  // namespace
 
-SharedFile::SharedFile(const Layout& layout)
+SharedFile::SharedFile(const BoardLayout& layout)
     : fd_(make_file(layout)), board_(Region::of_file(fd_, layout.total_bytes), layout) {}
 
 SharedFile::~SharedFile() {
@@ -202,7 +205,7 @@ void admit_ranks(const Rendezvous& rendezvous, const SharedFile& file, Member& h
   Door(rendezvous, file, host).admit_all();
 }
 
-Board join_ranks(const Rendezvous& rendezvous, const Layout& layout) {
+Board join_ranks(const Rendezvous& rendezvous, const BoardLayout& layout) {
   const auto deadline = Clock::now() + rendezvous.timeout;
   socklen_t length = 0;
   const sockaddr_un address = address_of(rendezvous.name, &length);

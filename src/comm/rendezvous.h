@@ -26,7 +26,7 @@ class SharedFile {
  public:
   /// Takes all the pages at once, so that shortage is an error here and not a SIGBUS later. Throws
   /// CommError that says what is needed and what is free.
-  explicit SharedFile(const Layout& layout);
+  explicit SharedFile(const BoardLayout& layout);
   ~SharedFile();
   SharedFile(const SharedFile&) = delete;
   SharedFile& operator=(const SharedFile&) = delete;
@@ -45,6 +45,6 @@ void admit_ranks(const Rendezvous& rendezvous, const SharedFile& file, Member& h
 
 /// The others' side: the board that rank 0 hands out. Throws CommError when rank 0 is not there in
 /// time, or refuses.
-Board join_ranks(const Rendezvous& rendezvous, const Layout& layout);
+Board join_ranks(const Rendezvous& rendezvous, const BoardLayout& layout);
 
 }  // namespace tessera::comm

@@ -18,9 +18,9 @@ struct Report {
   int peer;
   uint32_t target;
 
-  /// "rank 2 died (pid 4711 is gone) in all-reduce #122; ranks 0, 1, 3 are waiting"
+  /// "rank 2 died (pid 4711 is gone) in all-reduce #122 of step 3; ranks 0, 1, 3 are waiting"
   std::string death(int dead) const;
-  /// "rank 2 left after all-reduce #122; …"
+  /// "rank 2 left after all-reduce #122 of step 3; …"
   std::string departure(int gone) const;
   /// "nothing for 60 s from rank 2 (after all-reduce #122), rank 3 (pid 4712 is stopped; in …); …"
   std::string silence(std::chrono::milliseconds timeout) const;
@@ -28,8 +28,5 @@ struct Report {
  private:
   std::string waiting() const;
 };
-
-/// "in all-reduce #122 of step 3", "after barrier #4", "before its first operation".
-std::string last_act(const Board& board, int rank);
 
 }  // namespace tessera::comm

@@ -11,12 +11,12 @@ namespace tessera::comm {
 namespace {
 
 std::unique_ptr<Member> sit_down(const Board& board, int rank, const CommOptions& options) {
-  board.seat(rank).cpus = usable_cores();
+  board.seat(rank).cpus = affinity_cores();
   return std::make_unique<Member>(board, rank, options, std::make_unique<Liveness>(board.size()));
 }
 
 std::unique_ptr<Member> meet(const Rendezvous& rendezvous, const CommOptions& options) {
-  const Layout layout = Layout::of(rendezvous.size, options.staging_bytes);
+  const BoardLayout layout = BoardLayout::of(rendezvous.size, options.staging_bytes);
   if (rendezvous.rank != 0) {
     return sit_down(join_ranks(rendezvous, layout), rendezvous.rank, options);
   }
@@ -24,7 +24,7 @@ std::unique_ptr<Member> meet(const Rendezvous& rendezvous, const CommOptions& op
   Seat& seat = file.board().seat(0);
   seat.pid = getpid();
   seat.start_time = start_time_of(getpid());
-  seat.state.store(Seat::joined);
+  seat.state.store(Seat::State::joined);
   auto member = sit_down(file.board(), 0, options);
   admit_ranks(rendezvous, file, *member);
   return member;
@@ -39,7 +39,7 @@ std::unique_ptr<Communicator> make_shm_communicator(int rank, int size,
   if (size == 1) return make_self_communicator();
   auto member = meet({rendezvous, rank, size, options.timeout}, options);
   // The first turn: everybody is here, and has said what cores it may use.
-  member->enter({Kind::start}, nullptr);
+  member->enter({OperationKind::start}, nullptr);
   member->take_turn();
   member->finish();
   member->learn_cores();

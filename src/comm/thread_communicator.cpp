@@ -13,11 +13,11 @@ std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int size,
     communicators.push_back(make_self_communicator());
     return communicators;
   }
-  const Layout layout = Layout::of(size, options.staging_bytes);
+  const BoardLayout layout = BoardLayout::of(size, options.staging_bytes);
   const Board board(Region::anonymous(layout.total_bytes), layout);
   for (int rank = 0; rank < size; ++rank) {
-    board.seat(rank).cpus = usable_cores();
-    board.seat(rank).state.store(Seat::joined);
+    board.seat(rank).cpus = affinity_cores();
+    board.seat(rank).state.store(Seat::State::joined);
   }
   for (int rank = 0; rank < size; ++rank) {
     auto member = std::make_unique<Member>(board, rank, options, nullptr);

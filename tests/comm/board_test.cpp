@@ -11,30 +11,30 @@ namespace {
 
 constexpr int64_t kMegabyte = int64_t{1} << 20;
 
-TEST(Layout, StaysWithinItsBytesForAnyNumberOfRanks) {
+TEST(BoardLayout, StaysWithinItsBytesForAnyNumberOfRanks) {
   for (const int64_t bytes : {kMegabyte, 4 * kMegabyte, 32 * kMegabyte}) {
     for (int size = 2; size <= (bytes == 32 * kMegabyte ? 128 : 16); ++size) {
-      EXPECT_LE(Layout::of(size, bytes).total_bytes, bytes) << size << " ranks";
+      EXPECT_LE(BoardLayout::of(size, bytes).total_bytes, bytes) << size << " ranks";
     }
   }
 }
 
-TEST(Layout, SaysHowManyBytesWouldDo) {
+TEST(BoardLayout, SaysHowManyBytesWouldDo) {
   try {
-    Layout::of(8, 20'000);
+    BoardLayout::of(8, 20'000);
     FAIL() << "took too few bytes";
   } catch (const core::ConfigError& error) {
     const std::string message = error.what();
     const size_t at = message.find("at least ");
     ASSERT_NE(at, std::string::npos) << message;
-    EXPECT_NO_THROW(Layout::of(8, std::stoll(message.substr(at + 9))));
+    EXPECT_NO_THROW(BoardLayout::of(8, std::stoll(message.substr(at + 9))));
   }
 }
 
 // Every place of the board as an interval; none may touch another, nor the end.
 TEST(Board, ItsPlacesDoNotOverlap) {
   for (const int size : {2, 3, 8}) {
-    const Layout layout = Layout::of(size, kMegabyte);
+    const BoardLayout layout = BoardLayout::of(size, kMegabyte);
     const auto region = Region::anonymous(layout.total_bytes);
     const Board board(region, layout);
     std::map<std::byte*, std::byte*> places;
@@ -50,7 +50,7 @@ TEST(Board, ItsPlacesDoNotOverlap) {
         add(&board.channel(from, to), sizeof(Channel));
         for (uint32_t turn = 0; turn < 2; ++turn)
           add(board.box(from, turn, to), layout.piece_bytes);
-        for (uint32_t index = 0; to != from && index < Layout::kCells; ++index) {
+        for (uint32_t index = 0; to != from && index < BoardLayout::kCells; ++index) {
           add(&board.cell(from, to, index), int64_t{sizeof(Cell)} + layout.cell_bytes);
         }
       }
@@ -65,26 +65,33 @@ TEST(Board, ItsPlacesDoNotOverlap) {
 }
 
 TEST(Board, BoxesAlternateWithTheTurn) {
-  const Layout layout = Layout::of(3, kMegabyte);
+  const BoardLayout layout = BoardLayout::of(3, kMegabyte);
   const Board board(Region::anonymous(layout.total_bytes), layout);
   EXPECT_EQ(board.box(1, 6, 2), board.box(1, 8, 2));
   EXPECT_NE(board.box(1, 6, 2), board.box(1, 7, 2));
 }
 
 TEST(Board, KeepsTheFirstFailure) {
-  const Layout layout = Layout::of(2, kMegabyte);
+  const BoardLayout layout = BoardLayout::of(2, kMegabyte);
   const Board board(Region::anonymous(layout.total_bytes), layout);
-  board.stop(1, "first");
-  board.stop(0, "second");
-  EXPECT_EQ(board.notice_text(), "rank 1 stopped: first");
+  EXPECT_TRUE(board.stop(Notice::Origin::failure, 1, "first"));
+  EXPECT_FALSE(board.stop(Notice::Origin::caller, 0, "second"));
+  EXPECT_EQ(board.notice_text("barrier #3"), "first");
+}
+
+TEST(Board, TellsWhoStoppedForAReasonOfItsCallers) {
+  const BoardLayout layout = BoardLayout::of(2, kMegabyte);
+  const Board board(Region::anonymous(layout.total_bytes), layout);
+  board.stop(Notice::Origin::caller, 1, "the disk is full");
+  EXPECT_EQ(board.notice_text("barrier #3"), "barrier #3: rank 1 stopped: the disk is full");
 }
 
 TEST(Board, SurvivesARankThatDiedWhileItFailed) {
-  const Layout layout = Layout::of(2, kMegabyte);
+  const BoardLayout layout = BoardLayout::of(2, kMegabyte);
   const Board board(Region::anonymous(layout.total_bytes), layout);
-  board.notice().state.store(Notice::writing);
-  board.stop(0, "never written");
-  EXPECT_EQ(board.notice_text(), "a rank died while it was failing");
+  board.notice().raised.store(true);
+  board.stop(Notice::Origin::failure, 0, "never written");
+  EXPECT_EQ(board.notice_text("barrier #3"), "barrier #3: a rank died while it was failing");
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST(Counter, AdvanceWakesSleepersAndShowsWhatWasWrittenBefore) {
 
 TEST(Counter, SpinEndsWhenToldToStop) {
   const Counter counter;
-  const std::atomic<uint32_t> stop{1};
+  const std::atomic<bool> stop{true};
   EXPECT_FALSE(spin(counter, 1, 1h, stop));
 }
 

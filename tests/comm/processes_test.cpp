@@ -45,6 +45,7 @@ void expect_death_noticed(const std::vector<Outcome>& outcomes, int dead, const 
                                      HasSubstr("rank " + std::to_string(dead) + " died (pid "),
                                      HasSubstr("of step 5"), Not(HasSubstr("nothing for"))))
         << "rank " << rank;
+    EXPECT_EQ(outcome.error, outcomes[dead == 0 ? 1 : 0].error) << "rank " << rank;
   }
 }
 
@@ -117,7 +118,8 @@ void expect_missing_named(int impatient, const std::string& expected) {
   const auto outcomes = run_processes(2, [&](int rank) {
     return meet(rank, 4, rendezvous, within(rank == impatient ? 300 : 20'000));
   });
-  for (const Outcome& outcome : outcomes) EXPECT_THAT(outcome.error, HasSubstr(expected));
+  EXPECT_THAT(outcomes[0].error, HasSubstr(expected));
+  EXPECT_EQ(outcomes[1].error, outcomes[0].error);
 }
 
 TEST(Processes, RanksThatNeverArriveAreNamed) {
