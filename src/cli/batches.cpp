@@ -35,9 +35,10 @@ int write_batches(const Options& options) {
     labels.insert(labels.end(), batch.labels.begin(), batch.labels.end());
     doc_start.insert(doc_start.end(), batch.doc_start.begin(), batch.doc_start.end());
   }
-  formats::write_safetensors(options.output, {{"inputs", {inputs.data(), core::DType::i32, shape}},
-                                              {"labels", {labels.data(), core::DType::i32, shape}},
-                                              {"doc_start", {doc_start.data(), core::DType::i32, shape}}});
+  formats::write_safetensors(options.output,
+                             {{"inputs", {inputs.data(), core::DType::i32, shape}},
+                              {"labels", {labels.data(), core::DType::i32, shape}},
+                              {"doc_start", {doc_start.data(), core::DType::i32, shape}}});
   fmt::print("{}: {} global batches of {} sequences of {} tokens\n", options.output, options.steps,
              config.training.global_batch_size, config.data.seq_len);
   return kDone;

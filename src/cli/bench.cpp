@@ -27,22 +27,24 @@ struct Options {
 };
 
 spec::RunConfig read_config(const Options& options) {
-  spec::RunConfig config = options.config.read_with_defaults(
-      {{"model.preset", "gpt2-124m"},
-       {"data.path", "(made up)"},
-       {"data.seq_len", "256"},
-       {"data.validation_fraction", "0"},
-       {"training.global_batch_size", "4"}},
-      1);
+  spec::RunConfig config = options.config.read_with_defaults({{"model.preset", "gpt2-124m"},
+                                                              {"data.path", "(made up)"},
+                                                              {"data.seq_len", "256"},
+                                                              {"data.validation_fraction", "0"},
+                                                              {"training.global_batch_size", "4"}},
+                                                             1);
   if (config.model.vocab_size == 0) config.model.vocab_size = 4096;
   return spec::resolved(config, 1);
 }
 
 Json to_json(const kernels::GemmResult& result) {
   const kernels::GemmShape& shape = result.shape;
-  return {{"name", shape.name},   {"m", shape.m},
-          {"n", shape.n},         {"k", shape.k},
-          {"count", shape.count}, {"median_gflops", result.median_gflops()},
+  return {{"name", shape.name},
+          {"m", shape.m},
+          {"n", shape.n},
+          {"k", shape.k},
+          {"count", shape.count},
+          {"median_gflops", result.median_gflops()},
           {"best_gflops", result.best_gflops()}};
 }
 

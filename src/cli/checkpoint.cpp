@@ -23,17 +23,6 @@ struct Options {
   bool json = false;
 };
 
-/// The checkpoint that `path` means: itself, or the newest good one of a run.
-fs::path find_checkpoint(const fs::path& path) {
-  if (fs::exists(path / "manifest.json")) return path;
-  const auto latest = train::latest_checkpoint(train::RunFolder{path}.checkpoints(),
-                                               [](const std::string&) {});
-  if (latest) return *latest;
-  throw core::ConfigError(fmt::format(
-      "{} is neither a checkpoint (it has no manifest.json) nor a run folder with a complete one",
-      path.string()));
-}
-
 int list(const Options& options) {
   const fs::path checkpoints = train::RunFolder{options.path}.checkpoints();
   if (!fs::is_directory(checkpoints)) {
@@ -62,7 +51,7 @@ int list(const Options& options) {
 }
 
 int show(const Options& options) {
-  const fs::path folder = find_checkpoint(options.path);
+  const fs::path folder = train::find_checkpoint(options.path);
   const train::CheckpointHeader header = train::read_checkpoint_header(folder);
   if (options.json) {
     fmt::print("{}\n", train::read_file(folder / "manifest.json"));
@@ -73,14 +62,28 @@ int show(const Options& options) {
   return kDone;
 }
 
+/// Of a run folder every checkpoint, so that a damaged one cannot hide behind an older one.
 int verify(const Options& options) {
-  const fs::path folder =
-      fs::exists(fs::path(options.path) / "checkpoints") ? find_checkpoint(options.path)
-                                                         : fs::path(options.path);
-  train::verify_checkpoint(folder);
-  if (options.json) fmt::print("{}\n", Json{{"path", folder.string()}, {"ok", true}}.dump());
-  else fmt::print("{}: every file has the size and checksum of the manifest\n", folder.string());
-  return kDone;
+  std::vector<fs::path> folders =
+      train::list_checkpoints(train::RunFolder{options.path}.checkpoints());
+  if (folders.empty()) folders.push_back(train::find_checkpoint(options.path));
+  Json json = Json::array();
+  bool all_ok = true;
+  for (const fs::path& folder : folders) {
+    std::string why;
+    try {
+      train::verify_checkpoint(folder);
+    } catch (const core::RunError& error) {
+      why = error.what();
+    }
+    all_ok = all_ok && why.empty();
+    json.push_back({{"path", folder.string()}, {"ok", why.empty()}, {"why", why}});
+    if (options.json) continue;
+    fmt::print("{}: {}\n", folder.string(),
+               why.empty() ? "every file has the size and checksum of the manifest" : why);
+  }
+  if (options.json) fmt::print("{}\n", json.dump(2));
+  return all_ok ? kDone : kRunFailed;
 }
 
 struct InitOptions {
@@ -97,14 +100,15 @@ int init(const InitOptions& options) {
     config = train::with_vocabulary(config, *data::load_tokenizer(config.data.tokenizer));
   }
   config = spec::resolved(config, 1);
-  if (fs::exists(options.output)) {
+  fs::path output = fs::absolute(options.output).lexically_normal();
+  if (!output.has_filename()) output = output.parent_path();  // "seed/" is "seed"
+  if (fs::exists(output)) {
     throw core::ConfigError(options.output + " exists; choose another --output");
   }
   core::MemoryLedger ledger;
   const account::ParameterTable table = account::parameter_table(config.model);
   parallel::ModelState state(table, config.training, /*for_training=*/true, ledger);
   state.initialise(config.training.seed);
-  const fs::path output = fs::absolute(options.output);
   fs::create_directories(output.parent_path());
   train::save_checkpoint(output, state, *comm::make_self_communicator(),
                          {0, config.training.seed, 0, formats::to_toml(config), "dp=1"});

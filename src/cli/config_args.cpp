@@ -43,28 +43,24 @@ formats::ConfigSources ConfigArgs::sources() const {
 }
 
 spec::RunConfig ConfigArgs::read(int64_t world_size) const {
-  return read_with_defaults({}, world_size);
+  return read([world_size](const spec::RunConfig&) { return world_size; });
+}
+
+spec::RunConfig ConfigArgs::read(
+    const std::function<int64_t(const spec::RunConfig&)>& world_size_of) const {
+  const spec::AssignmentResult result = formats::read_config(sources());
+  return formats::checked(result, world_size_of(result.config));
 }
 
 spec::RunConfig ConfigArgs::read_with_defaults(
     const std::vector<std::pair<std::string, std::string>>& defaults, int64_t world_size) const {
-  const formats::Flags flags = formats::split_flags(verb_->remaining());
-  if (!flags.violations.empty()) throw core::ConfigError(formats::describe(flags.violations));
-  formats::ConfigSources sources;
+  formats::ConfigSources sources = this->sources();
   for (const auto& entry : defaults) {
     spec::Assignment assignment;
     assignment.key = entry.first;
     assignment.text = entry.second;
     assignment.where = "the verb's default";
     sources.defaults.push_back(assignment);
-  }
-  sources.overrides = flags.overrides;
-  for (const std::string& word : flags.rest) {
-    if (word.rfind("-", 0) == 0) {
-      throw core::ConfigError(word + " is not an option of `tessera " + verb_->get_name() +
-                              "`; --help lists them, and keys of the config are --section.key");
-    }
-    sources.files.push_back(word);
   }
   return formats::load_config(sources, world_size);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,9 +24,12 @@ class ConfigArgs {
   /// The config, read and validated for a world of `world_size` ranks (0: unknown yet). Throws
   /// ConfigError with every violation.
   spec::RunConfig read(int64_t world_size) const;
+  /// The same where the size of the world depends on the config. Files are read once: one may be a
+  /// pipe.
+  spec::RunConfig read(const std::function<int64_t(const spec::RunConfig&)>& world_size_of) const;
   /// The same with values for keys that the user left alone, as --section.key would give them.
-  spec::RunConfig read_with_defaults(const std::vector<std::pair<std::string, std::string>>& defaults,
-                                     int64_t world_size) const;
+  spec::RunConfig read_with_defaults(
+      const std::vector<std::pair<std::string, std::string>>& defaults, int64_t world_size) const;
 
  private:
   CLI::App* verb_ = nullptr;

@@ -12,10 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "cli/own_program.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "train/cores.h"
 #include "train/environment.h"
+#include "train/run_folder.h"
 #include "train/supervisor.h"
 
 namespace tessera::cli {
@@ -28,15 +30,6 @@ struct LaunchFlags {
   int max_restarts = 0;
   std::vector<std::string> command;
 };
-
-/// Where this program lies, so that ranks show under its name. A file that was replaced or deleted
-/// meanwhile can still be run through /proc.
-std::string own_program() {
-  char path[PATH_MAX + 1];
-  const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
-  const std::string program(path, length > 0 ? static_cast<size_t>(length) : 0);
-  return !program.empty() && access(program.c_str(), X_OK) == 0 ? program : "/proc/self/exe";
-}
 
 void check_verb(const CLI::App& app, const std::string& verb) {
   std::string known;
@@ -59,6 +52,7 @@ int run_launch(const CLI::App& app, const LaunchFlags& flags) {
   options.max_restarts = flags.max_restarts;
   options.command = flags.command;
   options.command.insert(options.command.begin(), own_program());
+  setenv("TESSERA_STARTED", train::start_name().c_str(), /*overwrite=*/0);
   auto report = [](const std::string& line) { fmt::print(stderr, "launch: {}\n", line); };
   return train::launch(options, report).exit_status;
 }

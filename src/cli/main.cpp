@@ -41,12 +41,9 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? cli::kDone : cli::kUsage;
-  } catch (const core::ConfigError& error) {
-    return fail(error.what(), cli::kUsage);
-  } catch (const std::bad_alloc&) {
-    return fail("out of memory", cli::kRunFailed);
   } catch (const std::exception& error) {
-    return fail(error.what(), cli::kRunFailed);
+    const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+    return fail(no_memory ? "out of memory" : error.what(), cli::exit_status_of(error));
   }
   return status;
 }

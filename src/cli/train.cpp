@@ -23,6 +23,8 @@ namespace tessera::cli {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 struct Options {
   ConfigArgs config;
   std::string run_dir;
@@ -33,19 +35,19 @@ struct Options {
 
 // A handler may only touch a lock-free atomic; the trainer looks at it between steps.
 std::atomic<bool> stop_asked{false};
-std::atomic<int> stop_signal{0};
 
 void on_stop_signal(int signal_number) {
-  if (stop_asked.exchange(true)) {  // asked twice: at once
-    signal(signal_number, SIG_DFL);
-    raise(signal_number);
+  // Ctrl-C a second time means at once. Other signals come twice without meaning more: a batch
+  // system tells ranks and launcher, and the launcher tells the ranks.
+  if (stop_asked.exchange(true) && signal_number == SIGINT) {
+    signal(SIGINT, SIG_DFL);
+    raise(SIGINT);
   }
-  stop_signal = signal_number;
 }
 
 /// SIGTERM, SIGINT and SIGUSR1 end the run after the step under way, with a checkpoint.
 void watch_stop_signals() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = on_stop_signal;
   sigemptyset(&action.sa_mask);
   for (int signal_number : {SIGTERM, SIGINT, SIGUSR1}) sigaction(signal_number, &action, nullptr);
@@ -59,13 +61,6 @@ train::Existing existing_policy(const Options& options, bool restarted) {
   }
   if (options.resume || restarted) return train::Existing::resume;
   return options.overwrite ? train::Existing::overwrite : train::Existing::refuse;
-}
-
-comm::CommOptions comm_options(const spec::RunConfig& config) {
-  comm::CommOptions options;
-  options.timeout =
-      std::chrono::milliseconds(static_cast<int64_t>(config.comm.timeout_seconds * 1000));
-  return options;
 }
 
 /// Rank 0 tells people about the run; with --json only the summary is printed.
@@ -102,57 +97,64 @@ void print_summary(const train::Summary& summary, bool json) {
     fmt::print("\n{}", final_report(summary));
 }
 
+/// Trains as one rank. The exit status; what all ranks agree on is thrown by rank 0 alone.
 int run_rank(const Options& options, const train::RankEnvironment& environment,
-              const train::TrainOptions& train_options, comm::Communicator& comm) {
+             const train::TrainOptions& train_options, comm::Communicator& comm) {
   std::optional<Progress> progress;
-  const train::Observer observer = make_observer(options.json, environment, progress);
-  try {
-    const train::Summary summary = train::train(train_options, comm, observer);
+  const auto end_bar = [&] {
     if (progress) progress->finish();
-    if (comm.rank() == 0) print_summary(summary, options.json);
+  };
+  const bool first = comm.rank() == 0;
+  try {
+    const train::Summary summary =
+        train::train(train_options, comm, make_observer(options.json, environment, progress));
+    end_bar();
+    if (first) print_summary(summary, options.json);
     return kDone;
-  } catch (const train::AgreedConfigError&) {
-    if (comm.rank() == 0) throw;
-    return kUsage;
-  } catch (const train::AgreedRunError&) {
-    if (comm.rank() == 0) throw;
-    return kRunFailed;
-  } catch (const core::CommError&) {
-    throw;
   } catch (const std::exception& error) {
-    comm.abort(error.what());
+    end_bar();
+    const train::Agreed* agreed = dynamic_cast<const train::Agreed*>(&error);
+    if (agreed != nullptr && !first) return exit_status_of(error);
+    const bool from_peer = dynamic_cast<const core::CommError*>(&error) != nullptr;
+    if (agreed == nullptr && !from_peer) comm.abort(error.what());
     throw;
   }
 }
 
 /// Ranks of this start: threads of this process where the config says so, else what the launcher
 /// made of us.
-int64_t world_size_of(const train::RankEnvironment& environment, const Options& options) {
-  const spec::RunConfig config = options.config.read(0);
+int64_t world_size_of(const train::RankEnvironment& environment, const spec::RunConfig& config) {
   if (config.comm.backend != spec::Backend::thread) return environment.world_size;
   if (environment.world_size > 1) {
     throw core::ConfigError(
-        "comm.backend = \"thread\" makes ranks of threads of one process, but "
-        "this is one of several processes; leave it \"auto\"");
+        "comm.backend = \"thread\" makes ranks of threads of one process, but this is one of "
+        "several "
+        "processes; leave it \"auto\"");
   }
   return std::max<int64_t>(1, config.parallelism.data_parallel_degree);
 }
 
-int run_train(const Options& options) {
-  const train::RankEnvironment environment = train::rank_environment();
-  const int64_t world_size = world_size_of(environment, options);
+train::TrainOptions read_options(const Options& options,
+                                 const train::RankEnvironment& environment) {
   train::TrainOptions train_options;
-  train_options.config = options.config.read(world_size);
+  train_options.config = options.config.read(
+      [&](const spec::RunConfig& config) { return world_size_of(environment, config); });
   train_options.existing = existing_policy(options, environment.restarted);
   if (options.run_dir.empty() && options.resume) {
     throw core::ConfigError("--resume needs --run-dir RUN: the folder of the run to continue");
   }
   train_options.run_dir =
-      options.run_dir.empty() ? train::default_run_folder().string() : options.run_dir;
+      options.run_dir.empty() ? train::default_run_folder() : fs::path(options.run_dir);
   train_options.stop = &stop_asked;
+  return train_options;
+}
+
+int run_train(const Options& options, const train::RankEnvironment& environment) {
+  const train::TrainOptions train_options = read_options(options, environment);
+  const int64_t world_size = world_size_of(environment, train_options.config);
+  const comm::CommOptions comm_options = train::comm_options(train_options.config);
   watch_stop_signals();
   kernels::set_num_threads(environment.num_threads);
-  const comm::CommOptions comm_choice = comm_options(train_options.config);
   std::atomic<int> status{kDone};
   const auto work = [&](comm::Communicator& comm) {
     const int mine = run_rank(options, environment, train_options, comm);
@@ -161,10 +163,11 @@ int run_train(const Options& options) {
   if (world_size == 1) {
     work(*comm::make_self_communicator());
   } else if (environment.world_size == 1) {
-    train::run_thread_ranks(static_cast<int>(world_size), comm_choice, work);
+    train::run_thread_ranks({static_cast<int>(world_size), environment.num_threads}, comm_options,
+                            work);
   } else {
     work(*comm::make_shm_communicator(environment.rank, environment.world_size,
-                                      environment.rendezvous, comm_choice));
+                                      environment.rendezvous, comm_options));
   }
   return status;
 }
@@ -185,12 +188,12 @@ void add_train_verb(CLI::App& app, int& status) {
   verb->add_flag("--overwrite", options->overwrite, "Replace an existing run");
   verb->add_flag("--json", options->json, "Print summary.json and nothing else");
   verb->callback([options, &status] {
-    const int rank = train::rank_environment().rank;
+    const train::RankEnvironment environment = train::rank_environment();
     try {
-      status = run_train(*options);
+      status = run_train(*options, environment);
     } catch (const core::ConfigError&) {
       // All ranks were given the same command line: one of them tells what is wrong with it.
-      if (rank == 0) throw;
+      if (environment.rank == 0) throw;
       status = kUsage;
     }
   });

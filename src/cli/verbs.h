@@ -2,13 +2,15 @@
 
 // One file per verb; each adds itself to the program. Only here does Tessera print and exit.
 
+#include <exception>
+
 namespace CLI {
 class App;
 }
 
 namespace tessera::cli {
 
-/// Exit statuses, as the interface fixes them; 128 + n for a signal.
+/// Exit statuses. `launch` adds 128 + n where it was told to stop with signal n.
 enum ExitStatus : int {
   kDone = 0,
   kRunFailed = 1,
@@ -16,6 +18,9 @@ enum ExitStatus : int {
   kDoesNotFit = 3,
   kMismatch = 4,
 };
+
+/// The exit status that an error stands for.
+ExitStatus exit_status_of(const std::exception& error);
 
 // Adds a verb; when the user chose it, its callback runs it and sets `status`. Errors are thrown:
 // main turns them into messages and exit statuses.

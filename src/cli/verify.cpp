@@ -8,6 +8,7 @@
 
 #include "account/parameter_table.h"
 #include "cli/config_args.h"
+#include "cli/own_program.h"
 #include "cli/temporary_folder.h"
 #include "cli/verbs.h"
 #include "core/error.h"
@@ -45,16 +46,13 @@ struct Attempt {
   std::string failure;
 };
 
-void set_threads_for_ranks(int64_t ranks) {
-  kernels::set_num_threads(
-      static_cast<int>(std::max<int64_t>(1, train::rank_environment().num_threads / ranks)));
-}
+/// The user asked to stop while ranks ran.
+struct Interrupted {
+  int exit_status;
+};
 
-comm::CommOptions comm_options(const spec::RunConfig& config) {
-  comm::CommOptions options;
-  options.timeout =
-      std::chrono::milliseconds(static_cast<int64_t>(config.comm.timeout_seconds * 1000));
-  return options;
+bool runs_as_processes(const Layout& layout) {
+  return layout.backend == Backend::shm && layout.dp > 1;
 }
 
 Attempt run_as_processes(const spec::RunConfig& config, const Layout& layout, int64_t steps) {
@@ -64,11 +62,12 @@ Attempt run_as_processes(const spec::RunConfig& config, const Layout& layout, in
   train::write_file_atomically(config_path, formats::to_toml(config));
   train::LaunchOptions launch_options;
   launch_options.ranks = {static_cast<int>(layout.dp), static_cast<int>(layout.dp)};
-  launch_options.command = {"/proc/self/exe",      "verify-rank", config_path.string(), "--steps",
+  launch_options.command = {own_program(),         "verify-rank", config_path.string(), "--steps",
                             std::to_string(steps), "--record",    record_path.string()};
   std::string said;
   const train::LaunchOutcome outcome =
       train::launch(launch_options, [&](const std::string& line) { said += line + "\n"; });
+  if (outcome.exit_status > 128) throw Interrupted{outcome.exit_status};
   if (outcome.exit_status != 0) return {{}, "its ranks failed: " + said};
   return {train::load_record(record_path), ""};
 }
@@ -80,11 +79,13 @@ Attempt run_in_this_process(const spec::RunConfig& config, const data::Dataset& 
     VerifyRecord record = train::record_run(config, dataset, comm, steps);
     if (comm.rank() == 0) attempt.record = std::move(record);
   };
+  const int num_threads = train::rank_environment().num_threads;
   if (ranks == 1) {
-    set_threads_for_ranks(1);
+    kernels::set_num_threads(num_threads);
     work(*comm::make_self_communicator());
   } else {
-    train::run_thread_ranks(static_cast<int>(ranks), comm_options(config), work);
+    train::run_thread_ranks({static_cast<int>(ranks), num_threads}, train::comm_options(config),
+                            work);
   }
   return attempt;
 }
@@ -92,9 +93,7 @@ Attempt run_in_this_process(const spec::RunConfig& config, const data::Dataset& 
 Attempt run_layout(const spec::RunConfig& config, const data::Dataset& dataset,
                    const Layout& layout, int64_t steps) {
   try {
-    if (layout.backend == Backend::shm && layout.dp > 1) {
-      return run_as_processes(config, layout, steps);
-    }
+    if (runs_as_processes(layout)) return run_as_processes(config, layout, steps);
     return run_in_this_process(config, dataset, layout.dp, steps);
   } catch (const std::exception& error) {
     return {{}, error.what()};
@@ -157,6 +156,31 @@ std::vector<Layout> read_layouts(const Options& options, int64_t global_batch_si
   return list.layouts;
 }
 
+/// Every layout's run. Processes first: they are forked while this process has one thread.
+std::vector<Attempt> run_layouts(const spec::RunConfig& config, const data::Dataset& dataset,
+                                 const std::vector<Layout>& layouts, int64_t steps) {
+  std::vector<Attempt> attempts(layouts.size());
+  for (const bool processes : {true, false}) {
+    for (size_t i = 0; i < layouts.size(); ++i) {
+      if (runs_as_processes(layouts[i]) != processes) continue;
+      attempts[i] = run_layout(spec::with_layout(config, layouts[i]), dataset, layouts[i], steps);
+    }
+  }
+  return attempts;
+}
+
+void print_json(const std::vector<LayoutVerdict>& verdicts, const train::Tolerance& tolerance,
+                int64_t steps) {
+  nlohmann::ordered_json json = {
+      {"reference", spec::to_string(Layout{})},
+      {"steps", steps},
+      {"tolerance",
+       {{"loss", tolerance.loss}, {"grad_norm", tolerance.norm}, {"weights", tolerance.weights}}},
+      {"layouts", nlohmann::ordered_json::array()}};
+  for (const LayoutVerdict& verdict : verdicts) json["layouts"].push_back(to_json(verdict));
+  fmt::print("{}\n", json.dump());
+}
+
 int run_verify(const Options& options) {
   spec::RunConfig config = options.config.read(0);
   config.parallelism.data_parallel_degree = 1;
@@ -164,46 +188,32 @@ int run_verify(const Options& options) {
   config = spec::resolved(train::with_vocabulary(config, *data.tokenizer), 1);
   const std::vector<Layout> layouts = read_layouts(options, config.training.global_batch_size);
   const int64_t steps = std::min(options.steps, config.training.steps);
-
-  // Processes first: they are forked while this process has one thread.
-  std::vector<Attempt> attempts(layouts.size());
-  for (const bool processes : {true, false}) {
-    for (size_t i = 0; i < layouts.size(); ++i) {
-      if ((layouts[i].backend == Backend::shm) != processes) continue;
-      attempts[i] =
-          run_layout(spec::with_layout(config, layouts[i]), *data.training, layouts[i], steps);
-    }
-  }
-  Layout one;
-  const spec::RunConfig reference_config = spec::with_layout(config, one);
-  const VerifyRecord reference =
-      run_in_this_process(reference_config, *data.training, 1, steps).record;
-
   const train::Tolerance tolerance = train::default_tolerance(config.training.precision);
   const std::vector<std::string> names = parameter_names(config);
+
+  std::vector<Attempt> attempts;
+  try {
+    attempts = run_layouts(config, *data.training, layouts, steps);
+  } catch (const Interrupted& interrupted) {
+    return interrupted.exit_status;
+  }
+  const VerifyRecord reference =
+      run_in_this_process(spec::with_layout(config, Layout{}), *data.training, 1, steps).record;
+
   std::vector<LayoutVerdict> verdicts;
   for (size_t i = 0; i < layouts.size(); ++i) {
     LayoutVerdict verdict;
-    if (attempts[i].failure.empty()) {
+    verdict.why = attempts[i].failure;
+    if (verdict.why.empty()) {
       verdict = train::compare(reference, attempts[i].record, names, tolerance);
-    } else {
-      verdict.why = attempts[i].failure;
     }
     verdict.layout = spec::to_string(layouts[i]);
     verdicts.push_back(std::move(verdict));
   }
-
   const bool all_ok =
       std::all_of(verdicts.begin(), verdicts.end(), [](const LayoutVerdict& v) { return v.ok; });
   if (options.json) {
-    nlohmann::ordered_json json = {
-        {"reference", spec::to_string(one)},
-        {"steps", steps},
-        {"tolerance",
-         {{"loss", tolerance.loss}, {"grad_norm", tolerance.norm}, {"weights", tolerance.weights}}},
-        {"layouts", nlohmann::ordered_json::array()}};
-    for (const LayoutVerdict& verdict : verdicts) json["layouts"].push_back(to_json(verdict));
-    fmt::print("{}\n", json.dump());
+    print_json(verdicts, tolerance, steps);
   } else {
     print_table(verdicts, tolerance);
     fmt::print("{}\n", all_ok ? "every layout trains the model that one rank trains"
@@ -221,10 +231,12 @@ struct RankOptions {
 /// One process of a "shm" layout.
 int run_verify_rank(const RankOptions& options) {
   const train::RankEnvironment environment = train::rank_environment();
-  const spec::RunConfig config = formats::parse_config(train::read_file(options.config), options.config);
+  const spec::RunConfig config =
+      formats::parse_config(train::read_file(options.config), options.config);
   kernels::set_num_threads(environment.num_threads);
-  const auto comm = comm::make_shm_communicator(environment.rank, environment.world_size,
-                                                environment.rendezvous, comm_options(config));
+  const auto comm =
+      comm::make_shm_communicator(environment.rank, environment.world_size, environment.rendezvous,
+                                  train::comm_options(config));
   try {
     const train::RunData data = train::load_run_data(config);
     const VerifyRecord record = train::record_run(config, *data.training, *comm, options.steps);

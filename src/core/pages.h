@@ -4,7 +4,7 @@
 
 namespace tessera::core {
 
-/// Zeroed pages from the system, in huge pages where it has them. Throws RunError that says how
+/// Zeroed pages from the system, in huge pages where it has them. Throws MemoryError that says how
 /// much was asked for. `bytes` may be 0.
 void* map_pages(int64_t bytes);
 /// Gives `bytes` at `data` (from map_pages) back. nullptr is allowed.

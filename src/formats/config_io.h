@@ -27,6 +27,10 @@ struct ConfigSources {
 /// current directory, not to the file.
 spec::AssignmentResult read_config(const ConfigSources& sources);
 
+/// The config of `result`, validated for `world_size` ranks (0: not known yet). Throws ConfigError
+/// with every violation. The config is not resolved.
+spec::RunConfig checked(const spec::AssignmentResult& result, int64_t world_size);
+
 /// Reads, validates for `world_size` ranks (0: not known yet), and throws ConfigError with every
 /// violation. The result is not resolved.
 spec::RunConfig load_config(const ConfigSources& sources, int64_t world_size);

@@ -3,13 +3,12 @@
 #include <toml++/toml.h>
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <cerrno>
 #include <set>
 #include <sstream>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "formats/config_io.h"
 
 extern char** environ;  // NOLINT: POSIX declares it nowhere
@@ -97,18 +96,15 @@ void read_text(const std::string& text, const std::string& path,
 
 void read_file(const std::string& path, std::vector<Assignment>& assignments,
                std::vector<Violation>& violations) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    violations.push_back(file_violation(path, "is a folder", "a TOML file"));
-    return;
-  }
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad()) {
-    const bool exists = std::filesystem::exists(path, ignored);
-    violations.push_back(exists
-                             ? file_violation(path, "cannot be read", "check its permissions")
-                             : file_violation(path, "does not exist", "the path of a TOML file"));
+  std::string text;
+  try {
+    text = core::read_file(path);
+  } catch (const core::FileError& failure) {
+    violations.push_back(failure.error == EISDIR
+                             ? file_violation(path, "is a folder", "a TOML file")
+                         : failure.error == ENOENT
+                             ? file_violation(path, "does not exist", "the path of a TOML file")
+                             : file_violation(path, "cannot be read", "check its permissions"));
     return;
   }
   read_text(text, path, assignments, violations);
@@ -181,7 +177,10 @@ spec::AssignmentResult read_config(const ConfigSources& sources) {
 }
 
 spec::RunConfig load_config(const ConfigSources& sources, int64_t world_size) {
-  const spec::AssignmentResult result = read_config(sources);
+  return checked(read_config(sources), world_size);
+}
+
+spec::RunConfig checked(const spec::AssignmentResult& result, int64_t world_size) {
   const std::vector<Violation> violations = spec::all_violations(result, world_size);
   if (!violations.empty()) throw core::ConfigError(describe(violations));
   return result.config;

@@ -4,7 +4,6 @@
 
 #include <vector>
 
-
 namespace tessera::train {
 
 using core::ConstView;
@@ -13,7 +12,7 @@ using core::View;
 
 namespace {
 
-enum Status : int64_t { fine = 0, config_error = 1, run_error = 2 };
+constexpr int64_t kFine = 0, kConfigError = 1, kRunError = 2, kMemoryError = 3;
 
 std::string broadcast_from(comm::Communicator& comm, const std::string& mine, int root) {
   int64_t length = static_cast<int64_t>(mine.size());
@@ -26,17 +25,20 @@ std::string broadcast_from(comm::Communicator& comm, const std::string& mine, in
 }  // namespace
 
 void agree(comm::Communicator& comm, const std::function<void()>& work) {
-  int64_t status = fine;
+  int64_t status = kFine;
   std::string why;
   try {
     work();
   } catch (const core::CommError&) {
     throw;
   } catch (const core::ConfigError& error) {
-    status = config_error;
+    status = kConfigError;
+    why = error.what();
+  } catch (const core::MemoryError& error) {
+    status = kMemoryError;
     why = error.what();
   } catch (const std::exception& error) {
-    status = run_error;
+    status = kRunError;
     why = error.what();
   }
   std::vector<int64_t> statuses(static_cast<size_t>(comm.size()));
@@ -44,10 +46,11 @@ void agree(comm::Communicator& comm, const std::function<void()>& work) {
                   ConstView{&status, DType::i64, {1}});
   for (int rank = 0; rank < comm.size(); ++rank) {
     const int64_t theirs = statuses[static_cast<size_t>(rank)];
-    if (theirs == fine) continue;
+    if (theirs == kFine) continue;
     why = broadcast_from(comm, why, rank);
     if (comm.size() > 1) why = fmt::format("rank {}: {}", rank, why);
-    if (theirs == config_error) throw AgreedConfigError(why);
+    if (theirs == kConfigError) throw AgreedConfigError(why);
+    if (theirs == kMemoryError) throw AgreedMemoryError(why);
     throw AgreedRunError(why);
   }
 }

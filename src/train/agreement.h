@@ -8,12 +8,18 @@
 
 namespace tessera::train {
 
-// Errors that every rank throws alike: rank 0 tells people, the others only end.
-struct AgreedConfigError : core::ConfigError {
+/// Marks an error that every rank throws alike: rank 0 tells people, the others only end.
+struct Agreed {
+  virtual ~Agreed() = default;
+};
+struct AgreedConfigError : core::ConfigError, Agreed {
   using core::ConfigError::ConfigError;
 };
-struct AgreedRunError : core::RunError {
+struct AgreedRunError : core::RunError, Agreed {
   using core::RunError::RunError;
+};
+struct AgreedMemoryError : core::MemoryError, Agreed {
+  using core::MemoryError::MemoryError;
 };
 
 /// Runs `work` on this rank, then compares notes: when it threw on any rank, every rank throws,

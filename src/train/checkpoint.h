@@ -1,9 +1,8 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "parallel/model_state.h"
@@ -14,15 +13,13 @@
 
 namespace tessera::train {
 
-using Notice = std::function<void(const std::string&)>;
-
 /// What a checkpoint says about the run that it belongs to.
 struct CheckpointHeader {
-  int64_t step = 0;           ///< optimizer steps done
+  int64_t step = 0;  ///< optimizer steps done
   uint64_t sampler_seed = 0;
-  int64_t samples = 0;        ///< samples of the global order consumed
-  std::string config;         ///< the resolved config, TOML
-  std::string layout;         ///< "dp=4", for people
+  int64_t samples = 0;  ///< samples of the global order consumed
+  std::string config;   ///< the resolved config, TOML
+  std::string layout;   ///< "dp=4", for people
 };
 
 /// Saves to `folder`, all ranks together: parameter i of the table is written by rank i mod N, so
@@ -44,20 +41,21 @@ enum class LoadWhat : uint8_t {
 };
 
 /// Loads a checkpoint, whatever layout and precision wrote it, after verifying it. Throws RunError
-/// that lists every tensor that is missing, unknown or of another shape, or says what is damaged.
+/// that says what is damaged; ConfigError that lists every tensor that is missing, unknown or of
+/// another shape than the model's.
 CheckpointHeader load_checkpoint(const std::filesystem::path& folder, parallel::ModelState& state,
                                  LoadWhat what);
 
 /// The checkpoints of a run by step, ascending, whether complete or not.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& checkpoints);
 
-/// The newest checkpoint that passes verify_checkpoint; passes over the others and says so. nullopt
-/// when there is none.
-std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& checkpoints,
-                                                       const Notice& notice);
+/// The checkpoint that a path of the user's means: a checkpoint folder itself, or of a run folder
+/// the newest whose manifest is there. Throws ConfigError when it is neither.
+std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 
-/// Removes all but the newest `keep` checkpoints (0: keeps all), and what killed saves left.
-void prune_checkpoints(const std::filesystem::path& checkpoints, int64_t keep);
+/// Removes all but the newest `keep` checkpoints up to `step`, the one just saved (0: keeps all),
+/// and what killed saves left. Later steps belong to a future that was given up; they do not count.
+void prune_checkpoints(const std::filesystem::path& checkpoints, int64_t keep, int64_t step);
 
 /// XXH3-128, in hexadecimal, of the canonical fp32 weights (the masters) in table order: equal for
 /// every layout that holds the same model.

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "formats/hash.h"
 #include "train/checkpoint.h"
+#include "train/run_folder.h"
 
 namespace tessera::train {
 
@@ -36,27 +37,28 @@ std::vector<fs::path> list_checkpoints(const fs::path& checkpoints) {
   std::vector<fs::path> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(checkpoints, error)) {
-    if (entry.is_directory() && step_of(entry.path()) >= 0) found.push_back(entry.path());
+    if (entry.is_directory(error) && step_of(entry.path()) >= 0) found.push_back(entry.path());
   }
   std::sort(found.begin(), found.end(),
             [](const fs::path& a, const fs::path& b) { return step_of(a) < step_of(b); });
   return found;
 }
 
-std::optional<fs::path> latest_checkpoint(const fs::path& checkpoints, const Notice& notice) {
-  std::vector<fs::path> found = list_checkpoints(checkpoints);
-  for (; !found.empty(); found.pop_back()) {
-    try {
-      verify_checkpoint(found.back());
-      return found.back();
-    } catch (const core::RunError& error) {
-      notice(fmt::format("passing over {}: {}", found.back().string(), error.what()));
-    }
-  }
-  return std::nullopt;
+fs::path find_checkpoint(const fs::path& path) {
+  fs::path folder = fs::absolute(path).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();  // "run/" is "run"
+  std::error_code ignored;
+  if (fs::exists(folder / "manifest.json", ignored)) return folder;
+  std::vector<fs::path> found = list_checkpoints(RunFolder{folder}.checkpoints());
+  while (!found.empty() && !fs::exists(found.back() / "manifest.json", ignored)) found.pop_back();
+  if (!found.empty()) return found.back();
+  throw core::ConfigError(fmt::format(
+      "{} is neither a checkpoint (it has no manifest.json) nor a run folder with a complete "
+      "checkpoint (in checkpoints/)",
+      path.string()));
 }
 
-void prune_checkpoints(const fs::path& checkpoints, int64_t keep) {
+void prune_checkpoints(const fs::path& checkpoints, int64_t keep, int64_t step) {
   std::error_code error;
   std::vector<fs::path> leftovers;
   for (const auto& entry : fs::directory_iterator(checkpoints, error)) {
@@ -64,7 +66,8 @@ void prune_checkpoints(const fs::path& checkpoints, int64_t keep) {
   }
   for (const fs::path& leftover : leftovers) fs::remove_all(leftover, error);
   if (keep <= 0) return;
-  const std::vector<fs::path> found = list_checkpoints(checkpoints);
+  std::vector<fs::path> found = list_checkpoints(checkpoints);
+  while (!found.empty() && step_of(found.back()) > step) found.pop_back();
   for (size_t i = 0; i + static_cast<size_t>(keep) < found.size(); ++i) {
     fs::remove_all(found[i], error);
   }

@@ -25,9 +25,10 @@ namespace {
 
 formats::Manifest read_manifest(const fs::path& folder) {
   const fs::path path = folder / "manifest.json";
-  if (!fs::exists(path)) {
-    throw RunError(fmt::format("{} is not a complete checkpoint: it has no manifest.json",
-                               folder.string()));
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
+    throw RunError(
+        fmt::format("{} is not a complete checkpoint: it has no manifest.json", folder.string()));
   }
   return formats::manifest_from_json(read_file(path), path.string());
 }
@@ -35,22 +36,22 @@ formats::Manifest read_manifest(const fs::path& folder) {
 void verify_files(const fs::path& folder, const formats::Manifest& manifest) {
   for (const auto& [name, expected] : manifest.files) {
     const fs::path path = folder / name;
-    if (!fs::exists(path)) throw RunError(fmt::format("{} is missing", path.string()));
-    const auto bytes = static_cast<int64_t>(fs::file_size(path));
+    std::error_code error;
+    const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
+    if (error) throw RunError(fmt::format("{}: {}", path.string(), error.message()));
     if (bytes != expected.bytes) {
       throw RunError(fmt::format("{} is damaged: {} bytes where the manifest has {}", path.string(),
                                  bytes, expected.bytes));
     }
     if (!(formats::digest_of_file(path.string()) == expected)) {
-      throw RunError(fmt::format("{} is damaged: its checksum is not the manifest's",
-                                 path.string()));
+      throw RunError(
+          fmt::format("{} is damaged: its checksum is not the manifest's", path.string()));
     }
   }
 }
 
 CheckpointHeader header_of(const formats::Manifest& manifest) {
-  return {manifest.step, manifest.sampler_seed, manifest.samples, manifest.config,
-          manifest.layout};
+  return {manifest.step, manifest.sampler_seed, manifest.samples, manifest.config, manifest.layout};
 }
 
 /// Copies a block of a row-major tensor, dimension by dimension; the last is contiguous in both.
@@ -88,8 +89,9 @@ class Reader {
     return tensor == states->second.end() ? nullptr : &tensor->second;
   }
 
-  /// Fills `out`, converting the dtype where it must.
+  /// Fills `out`, of the tensor's shape, converting the dtype where it must.
   void read(const formats::ManifestTensor& tensor, View out) {
+    CHECK(tensor.shape == out.shape, "find_obstacles has compared the shapes");
     if (tensor.dtype == out.dtype) {
       read_slices(tensor, static_cast<std::byte*>(out.data));
       return;
@@ -151,10 +153,13 @@ std::vector<std::string> find_obstacles(const formats::Manifest& manifest, const
       obstacles.push_back(fmt::format("{} is {} in the checkpoint and {} in the model",
                                       parameter.name, shape_text(values->shape),
                                       shape_text(parameter.shape)));
-    } else if (what == LoadWhat::everything &&
-               (reader.find(parameter.name, StateKind::m) == nullptr ||
-                reader.find(parameter.name, StateKind::v) == nullptr)) {
-      obstacles.push_back("the optimizer's moments of " + parameter.name + " are missing");
+    } else if (what == LoadWhat::everything) {
+      for (StateKind kind : {StateKind::m, StateKind::v}) {
+        const formats::ManifestTensor* moment = reader.find(parameter.name, kind);
+        if (moment != nullptr && moment->shape == parameter.shape) continue;
+        obstacles.push_back(fmt::format("the optimizer's {} of {} is missing or of another shape",
+                                        name_of(kind), parameter.name));
+      }
     }
   }
   for (const auto& entry : manifest.tensors) {
@@ -170,7 +175,8 @@ void refuse(const fs::path& folder, const std::vector<std::string>& obstacles) {
   std::string text = fmt::format("{} does not fit the model of this config:", folder.string());
   for (size_t i = 0; i < obstacles.size() && i < kShown; ++i) text += "\n  " + obstacles[i];
   if (obstacles.size() > kShown) text += fmt::format("\n  and {} more", obstacles.size() - kShown);
-  throw RunError(text + "\nUse the [model] section that it was trained with (its config.toml)");
+  throw core::ConfigError(text +
+                          "\nUse the [model] section that it was trained with (its config.toml)");
 }
 
 }  // namespace
@@ -179,7 +185,9 @@ CheckpointHeader read_checkpoint_header(const fs::path& folder) {
   return header_of(read_manifest(folder));
 }
 
-void verify_checkpoint(const fs::path& folder) { verify_files(folder, read_manifest(folder)); }
+void verify_checkpoint(const fs::path& folder) {
+  verify_files(folder, read_manifest(folder));
+}
 
 CheckpointHeader load_checkpoint(const fs::path& folder, parallel::ModelState& state,
                                  LoadWhat what) {

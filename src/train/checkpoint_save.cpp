@@ -26,7 +26,9 @@ namespace {
 
 constexpr std::array kKinds = {StateKind::weights, StateKind::master, StateKind::m, StateKind::v};
 
-std::string file_of(int64_t rank) { return fmt::format("rank-{:05d}.safetensors", rank); }
+std::string file_of(int64_t rank) {
+  return fmt::format("rank-{:05d}.safetensors", rank);
+}
 
 std::string key_of(const account::Parameter& parameter, StateKind kind) {
   return kind == StateKind::weights ? parameter.name
@@ -100,15 +102,21 @@ formats::Manifest make_manifest(const parallel::ModelState& state, int64_t num_r
 }
 
 /// Gives the finished folder its name. One that is already there was damaged, or an earlier try of
-/// the same step: the two change places at once, so that there is always a whole one.
+/// the same step: the two change places at once, so that there is always a whole one; on a file
+/// system that cannot do that the old one goes first.
 void put_in_place(const fs::path& temporary, const fs::path& folder) {
-  const unsigned flags = fs::exists(folder) ? RENAME_EXCHANGE : 0;
-  if (renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, folder.c_str(), flags) != 0) {
+  std::error_code ignored;
+  bool placed = false;
+  if (fs::exists(folder)) {
+    placed = renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0;
+    if (!placed) fs::remove_all(folder, ignored);
+  }
+  if (!placed && rename(temporary.c_str(), folder.c_str()) != 0) {
     throw core::RunError(fmt::format("cannot rename {} to {}: {}", temporary.string(),
                                      folder.string(), std::strerror(errno)));
   }
   sync_to_disk(folder.parent_path());
-  fs::remove_all(temporary);
+  fs::remove_all(temporary, ignored);
 }
 
 }  // namespace

@@ -9,7 +9,9 @@
 #include "formats/config_io.h"
 #include "model/layer_factory.h"
 #include "model/transformer.h"
+#include "parallel/model_state.h"
 #include "train/checkpoint.h"
+#include "train/run_data.h"
 #include "train/run_folder.h"
 
 namespace tessera::train {
@@ -20,23 +22,6 @@ using core::DType;
 using core::View;
 
 namespace {
-
-/// The checkpoint folder that `path` means.
-fs::path find_checkpoint(const fs::path& path) {
-  if (fs::exists(path / "manifest.json")) return path;
-  const RunFolder run{path};
-  if (fs::is_directory(run.checkpoints())) {
-    const auto latest = latest_checkpoint(run.checkpoints(), [](const std::string&) {});
-    if (latest) return *latest;
-    throw core::ConfigError(fmt::format(
-        "{} has no complete checkpoint yet; train until one is saved (checkpoint.interval)",
-        path.string()));
-  }
-  throw core::ConfigError(fmt::format(
-      "{} is neither a run folder (it has no checkpoints/) nor a checkpoint (it has no "
-      "manifest.json)",
-      path.string()));
-}
 
 /// The tokenizer that the run kept beside its checkpoints; else the one its config names.
 std::shared_ptr<const data::Tokenizer> find_tokenizer(const fs::path& checkpoint,
@@ -61,7 +46,8 @@ class Generator::Impl {
         state_(table_, config_.training, /*for_training=*/false, ledger_),
         arena_(ledger_, core::Category::activations, 0),
         transformer_(config_.model, state_.parameters(), factory_, hooks_,
-                     {parallel::dtype_of(config_.training.precision), spec::Recompute::none}) {
+                     {spec::dtype_of(config_.training.precision), spec::Recompute::none}) {
+    with_vocabulary(config_, *tokenizer_);  // refuses a tokenizer of more tokens than the model
     load_checkpoint(checkpoint_, state_, LoadWhat::weights);
   }
 
@@ -85,8 +71,8 @@ class Generator::Impl {
 
 /// Logits [V] after the tokens, of which the last max_position_embeddings are seen.
 std::vector<float> Generator::Impl::next_logits(const std::vector<int32_t>& tokens) {
-  const auto window = std::min<int64_t>(static_cast<int64_t>(tokens.size()),
-                                        config_.model.max_position_embeddings);
+  const auto window =
+      std::min<int64_t>(static_cast<int64_t>(tokens.size()), config_.model.max_position_embeddings);
   const core::Shape shape{1, window};
   const int64_t sample = 0;
   const auto last = static_cast<int32_t>(window - 1);

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "data/tokenizer.h"
-#include "parallel/model_state.h"
 
 namespace tessera::train {
 

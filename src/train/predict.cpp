@@ -5,7 +5,6 @@
 #include "account/traffic.h"
 #include "kernels/attention.h"
 #include "kernels/device.h"
-#include "parallel/model_state.h"
 #include "train/summary.h"
 
 // Joins account's formulas to a run: which micro-batch is the largest a rank meets, and which small
@@ -25,17 +24,15 @@ account::ActivationSizes sizes_of(const spec::RunConfig& config, int64_t batch) 
   account::ActivationSizes sizes;
   sizes.batch = batch;
   sizes.seq_len = config.data.seq_len;
-  sizes.dtype = parallel::dtype_of(config.training.precision);
+  sizes.dtype = spec::dtype_of(config.training.precision);
   sizes.recompute = config.activation_checkpoint.mode;
-  sizes.attention_scratch_bytes =
-      kernels::attention_scratch_bytes(shape, sizes.dtype, kernels::num_threads());
+  sizes.attention_scratch_bytes = kernels::attention_scratch_bytes(shape, kernels::num_threads());
   return sizes;
 }
 
 /// The peak of one rank, over training and evaluation.
 int64_t rank_activation_bytes(const spec::RunConfig& config, int64_t num_ranks, int64_t rank) {
-  const int64_t share =
-      spec::batch_share(config.training.global_batch_size, num_ranks, rank).count;
+  const int64_t share = spec::batch_share(config.training.global_batch_size, num_ranks, rank).count;
   const int64_t micro_batch = config.training.micro_batch_size;
   const int64_t training = account::training_activation_bytes(
       config.model, sizes_of(config, std::min(micro_batch, share)));
@@ -53,8 +50,7 @@ int64_t step_bytes(const spec::RunConfig& config, const account::ParameterTable&
   // Token counts and wishes to stop; every rank's loss.
   const std::vector<account::Message> control = {{Collective::all_reduce, 2, 8},
                                                  {Collective::all_gather, 1, 8}};
-  const int64_t gradient_bytes =
-      config.training.gradient_dtype == spec::GradientDtype::bf16 ? 2 : 4;
+  const int64_t gradient_bytes = core::size_of(spec::dtype_of(config.training.gradient_dtype));
   return account::data_parallel_bytes(table, gradient_bytes, num_ranks, rank, control);
 }
 

@@ -9,10 +9,10 @@
 
 namespace tessera::train {
 
-ProductRate measure_product_rate(const spec::RunConfig& config) {
+double measure_product_rate(const spec::RunConfig& config) {
   constexpr double kSeconds = 0.1;
-  const core::DType dtype = parallel::dtype_of(config.training.precision);
-  const spec::ModelConfig model = spec::resolved(config.model);
+  const core::DType dtype = spec::dtype_of(config.training.precision);
+  const spec::ModelConfig& model = config.model;
   const int64_t m = std::min<int64_t>(config.training.micro_batch_size * config.data.seq_len, 4096);
   const int64_t n = model.intermediate_size;
   const int64_t k = model.hidden_size;
@@ -33,14 +33,14 @@ ProductRate measure_product_rate(const spec::RunConfig& config) {
 
   const double flops =
       2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  ProductRate rate;
+  double best = 0;
   const Stopwatch total;
   do {
     const Stopwatch clock;
     multiply();
-    rate.flops_per_s = std::max(rate.flops_per_s, flops / clock.seconds());
+    best = std::max(best, flops / clock.seconds());
   } while (total.seconds() < kSeconds);
-  return rate;
+  return best;
 }
 
 }  // namespace tessera::train

@@ -4,13 +4,10 @@
 
 namespace tessera::train {
 
-/// What this rank's products reach on this machine, as it is shared now: the 100 % of `mfu`.
-struct ProductRate {
-  double flops_per_s = 0;
-};
-
-/// Measures one product of the model's largest block shape for about a tenth of a second, on the
-/// rank's own threads and while its peers do the same.
-ProductRate measure_product_rate(const spec::RunConfig& config);
+/// FLOP/s that this rank's products reach on this machine as it is shared now: the 100 % of `mfu`.
+/// Measures one product, the MLP's first, for about a tenth of a second, on the rank's own threads
+/// and while its peers do the same; cheap enough for every start. `bench step` weighs all products.
+/// `config` is resolved.
+double measure_product_rate(const spec::RunConfig& config);
 
 }  // namespace tessera::train

@@ -23,8 +23,7 @@ RunData load_run_data(const spec::RunConfig& config) {
   run.validation = std::move(split.validation);
 
   const int64_t first = run.validation ? split.cut : 0;
-  run.unigram_entropy =
-      data::unigram_entropy(*corpus.tokens, first, corpus.tokens->size() - first);
+  run.unigram_entropy = data::unigram_entropy(*corpus.tokens, first, corpus.tokens->size() - first);
   return run;
 }
 

@@ -1,23 +1,20 @@
 #include "train/run_folder.h"
 
-#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <fstream>
-#include <sstream>
 
-#include "core/error.h"
+#include "core/file.h"
 
 namespace tessera::train {
 
 namespace fs = std::filesystem;
 using core::ConfigError;
-using core::RunError;
 
 namespace {
 
@@ -35,7 +32,7 @@ void remove_run(const RunFolder& run) {
         run.root.string()));
   }
   for (const fs::path& path : {run.config(), run.plan(), run.metrics(), run.summary(),
-                               run.tokenizer(), run.checkpoints(), run.root / "log"}) {
+                               run.tokenizer(), run.checkpoints()}) {
     fs::remove_all(path);
   }
 }
@@ -75,53 +72,25 @@ RunFolder open_run_folder(const fs::path& root, Existing existing) {
 }
 
 fs::path default_run_folder() {
-  return fs::path("runs") / fmt::format("{:%Y-%m-%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
+  // A restart has to find the folder of the start before it.
+  const char* started = std::getenv("TESSERA_STARTED");
+  return fs::path("runs") / (started != nullptr ? started : start_name());
+}
+
+std::string start_name() {
+  return fmt::format("{:%Y-%m-%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
 }
 
 void write_file_atomically(const fs::path& path, const std::string& content) {
-  const fs::path temporary = path.string() + ".tmp";
-  const auto fail = [&](const char* what) {
-    const std::string why = std::strerror(errno);
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-    throw RunError(fmt::format("cannot {} {}: {}", what, path.string(), why));
-  };
-  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) fail("create");
-  size_t written = 0;
-  while (written < content.size()) {
-    const ssize_t count = write(file, content.data() + written, content.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      close(file);
-      fail("write");
-    }
-    written += static_cast<size_t>(count);
-  }
-  if (fsync(file) != 0) {
-    close(file);
-    fail("flush");
-  }
-  close(file);
-  if (rename(temporary.c_str(), path.c_str()) != 0) fail("rename into place");
+  core::write_atomically(path.string(), content);
 }
 
 void sync_to_disk(const fs::path& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool good = file >= 0 && fsync(file) == 0;
-  const std::string why = std::strerror(errno);
-  if (file >= 0) close(file);
-  if (!good) throw RunError(fmt::format("cannot flush {} to the disk: {}", path.string(), why));
+  core::sync_to_disk(path.string());
 }
 
 std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  content << file.rdbuf();
-  if (!file) {
-    throw RunError(fmt::format("cannot read {}: {}", path.string(), std::strerror(errno)));
-  }
-  return content.str();
+  return core::read_file(path.string());
 }
 
 }  // namespace tessera::train

@@ -28,8 +28,11 @@ struct RunFolder {
 /// to be resumed nor overwritten, or is not ours to overwrite, or cannot be written.
 RunFolder open_run_folder(const std::filesystem::path& root, Existing existing);
 
-/// A name for a run that was given none: runs/2026-01-31-142530.
+/// A folder for a run that was given none: runs/2026-01-31-142530, by the time the launcher started
+/// (TESSERA_STARTED, the same over restarts) or else by now.
 std::filesystem::path default_run_folder();
+/// "2026-01-31-142530": now.
+std::string start_name();
 
 /// Writes a file whole: under a temporary name, to the disk, then renamed over the old one. Throws
 /// RunError naming the path and the system's reason; the old file is intact then.

@@ -53,7 +53,7 @@ double product_rate(const spec::RunConfig& config) {
   kernels::GemmBenchOptions options;
   options.threads = kernels::num_threads();
   return kernels::weighted_gflops(kernels::measure_gemm(
-             products_of(config), parallel::dtype_of(config.training.precision), options)) *
+             products_of(config), spec::dtype_of(config.training.precision), options)) *
          1e9;
 }
 
@@ -69,7 +69,7 @@ std::vector<kernels::GemmShape> products_of(const spec::RunConfig& config) {
   sizes.attention_size = model.num_attention_heads * model.head_dim;
   sizes.intermediate_size = model.intermediate_size;
   sizes.vocab_size = model.vocab_size;
-  const core::DType dtype = parallel::dtype_of(config.training.precision);
+  const core::DType dtype = spec::dtype_of(config.training.precision);
   sizes.logits_stride = model::head_row_stride(model.vocab_size);
   sizes.logits_rows = model::head_chunk_rows(sizes.tokens, model.vocab_size, dtype);
   return kernels::training_products(sizes);
@@ -98,8 +98,8 @@ StepBench bench_step(const spec::RunConfig& config, int64_t steps) {
   const double tokens =
       static_cast<double>(config.training.global_batch_size * config.data.seq_len);
   bench.tokens_per_s = tokens / bench.median_step_seconds;
-  bench.flops_per_s = account::train_flops_per_token(config.model, config.data.seq_len) *
-                      bench.tokens_per_s;
+  bench.flops_per_s =
+      account::train_flops_per_token(config.model, config.data.seq_len) * bench.tokens_per_s;
   bench.share_of_products = bench.flops_per_s / bench.product_flops_per_s;
   return bench;
 }

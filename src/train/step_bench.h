@@ -14,11 +14,11 @@ std::vector<kernels::GemmShape> products_of(const spec::RunConfig& config);
 struct StepBench {
   std::vector<double> step_seconds;  ///< of the timed steps
   double median_step_seconds = 0;
-  double tokens_per_s = 0;           ///< by the median
-  double flops_per_s = 0;            ///< account's model FLOPs, by the median
-  double product_flops_per_s = 0;    ///< what `bench gemm` reports for the run's products: measured
-                                     ///< before and after the steps, the better of the two
-  double share_of_products = 0;      ///< flops_per_s / product_flops_per_s
+  double tokens_per_s = 0;         ///< by the median
+  double flops_per_s = 0;          ///< account's model FLOPs, by the median
+  double product_flops_per_s = 0;  ///< what `bench gemm` reports for the run's products: measured
+                                   ///< before and after the steps, the better of the two
+  double share_of_products = 0;    ///< flops_per_s / product_flops_per_s
 };
 
 /// Times `steps` optimizer steps (at least 1) of one rank on made-up tokens, after one that is not

@@ -12,13 +12,13 @@ StopSignals::StopSignals() {
   sigemptyset(&watched_);
   sigaddset(&watched_, SIGCHLD);
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-    struct sigaction action {};
+    struct sigaction action{};
     sigaction(number, nullptr, &action);
     if (action.sa_handler != SIG_IGN) sigaddset(&watched_, number);
   }
   pthread_sigmask(SIG_BLOCK, &watched_, &mask_before_);
   // Whoever ignores SIGCHLD, and that is inherited, has the kernel throw exit statuses away.
-  struct sigaction standard {};
+  struct sigaction standard{};
   standard.sa_handler = SIG_DFL;
   sigaction(SIGCHLD, &standard, &child_before_);
 }

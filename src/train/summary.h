@@ -54,6 +54,7 @@ struct Summary {
   Prediction predicted;
   std::string weights_hash;
   bool stopped_early = false;
+  bool nothing_to_do = false;  ///< the checkpoint was at training.steps already: all else is empty
   std::string run_dir;
   std::string last_checkpoint;
 };

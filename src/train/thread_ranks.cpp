@@ -29,23 +29,37 @@ void rethrow_cause(const std::vector<std::exception_ptr>& errors) {
 
 }  // namespace
 
-void run_thread_ranks(int num_ranks, const comm::CommOptions& options,
+comm::CommOptions comm_options(const spec::RunConfig& config) {
+  comm::CommOptions options;
+  options.timeout =
+      std::chrono::milliseconds(static_cast<int64_t>(config.comm.timeout_seconds * 1000));
+  options.usable_cores = usable_cores();
+  return options;
+}
+
+void run_thread_ranks(const ThreadRanks& ranks, const comm::CommOptions& options,
                       const std::function<void(comm::Communicator&)>& work) {
-  const auto comms = comm::make_thread_communicators(num_ranks, options);
-  const int num_threads = std::max(1, usable_cores() / num_ranks);
-  std::vector<std::exception_ptr> errors(static_cast<size_t>(num_ranks));
+  const auto comms = comm::make_thread_communicators(ranks.num_ranks, options);
+  const int num_threads = std::max(1, ranks.num_threads / ranks.num_ranks);
+  std::vector<std::exception_ptr> errors(comms.size());
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < num_ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      const auto at = static_cast<size_t>(rank);
-      try {
-        kernels::set_num_threads(num_threads);
-        work(*comms[at]);
-      } catch (const std::exception& error) {
-        errors[at] = std::current_exception();
-        comms[at]->abort(error.what());
-      }
-    });
+  const auto run = [&](size_t rank) {
+    try {
+      kernels::set_num_threads(num_threads);
+      work(*comms[rank]);
+    } catch (const std::exception& error) {
+      errors[rank] = std::current_exception();
+      comms[rank]->abort(error.what());
+    }
+  };
+  for (size_t rank = 0; rank < comms.size(); ++rank) {
+    try {
+      threads.emplace_back(run, rank);
+    } catch (const std::exception& error) {  // no more threads: this rank never was
+      errors[rank] = std::current_exception();
+      comms[rank]->abort(error.what());
+      break;
+    }
   }
   for (std::thread& thread : threads) thread.join();
   rethrow_cause(errors);

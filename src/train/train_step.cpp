@@ -29,19 +29,20 @@ model::MicroBatch as_micro_batch(const data::Batch& batch) {
 namespace {
 
 /// What ranks agree on before a step.
-struct Accord {
+struct StepAgreement {
   int64_t valid_tokens = 0;  ///< the one denominator: tokens of the global batch that count
   int64_t stop = 0;          ///< ranks that were asked to stop
 };
 
-Accord agree_on_step(comm::Communicator& dp, const std::vector<data::Batch>& batches, bool stop) {
-  Accord accord;
-  for (const data::Batch& batch : batches) accord.valid_tokens += batch.valid_tokens();
-  accord.stop = stop ? 1 : 0;
-  const int64_t local = accord.valid_tokens;
-  dp.all_reduce(View{&accord, core::DType::i64, {2}}, ReduceOp::sum);
-  if (TESSERA_FAULT("train_local_denominator")) accord.valid_tokens = local * dp.size();
-  return accord;
+StepAgreement agree_on_step(comm::Communicator& dp, const std::vector<data::Batch>& batches,
+                            bool stop) {
+  StepAgreement agreement;
+  for (const data::Batch& batch : batches) agreement.valid_tokens += batch.valid_tokens();
+  agreement.stop = stop ? 1 : 0;
+  const int64_t local = agreement.valid_tokens;
+  dp.all_reduce(View{&agreement, core::DType::i64, {2}}, ReduceOp::sum);
+  if (TESSERA_FAULT("train_local_denominator")) agreement.valid_tokens = local * dp.size();
+  return agreement;
 }
 
 /// The sum of the ranks' loss sums, in rank order. Gathering rather than reducing costs as little,
@@ -89,9 +90,9 @@ StepResult TrainStep::compute_gradients(const BatchLoader& loader, int64_t step,
 
   const std::vector<data::Batch> batches = loader.micro_batches(step);
   Stopwatch communication;
-  const Accord accord = agree_on_step(dp_, batches, stop);
-  result.valid_tokens = accord.valid_tokens;
-  result.stop = accord.stop > 0;
+  const StepAgreement agreement = agree_on_step(dp_, batches, stop);
+  result.valid_tokens = agreement.valid_tokens;
+  result.stop = agreement.stop > 0;
   result.exposed_communication_s += communication.seconds();
   // A global batch may have no token that counts; its gradient is zero then, not 0/0.
   const double denominator = static_cast<double>(std::max<int64_t>(result.valid_tokens, 1));
@@ -111,10 +112,11 @@ StepResult TrainStep::compute_gradients(const BatchLoader& loader, int64_t step,
 
   result.grad_norm = replica_.gradient_norm();
   if (!std::isfinite(result.grad_norm)) {
-    throw AgreedRunError(fmt::format(
-        "the gradient norm at step {} is {} on every rank, first in {}: training stopped before the "
-        "weights took it up. Lower optimizer.lr or resume from the last checkpoint",
-        step, result.grad_norm, first_non_finite(replica_)));
+    throw AgreedRunError(
+        fmt::format("the gradient norm at step {} is {} on every rank, first in {}: training "
+                    "stopped before the "
+                    "weights took it up. Lower optimizer.lr or resume from the last checkpoint",
+                    step, result.grad_norm, first_non_finite(replica_)));
   }
   return result;
 }

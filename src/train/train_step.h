@@ -7,7 +7,7 @@
 
 namespace tessera::train {
 
-/// What one optimizer step came to; the same on every rank.
+/// What one optimizer step came to; the same on every rank, but for the time.
 struct StepResult {
   int64_t step = 0;
   double loss = 0;       ///< mean over the valid tokens of the global batch

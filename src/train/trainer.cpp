@@ -5,7 +5,6 @@
 #include <chrono>
 #include <memory>
 
-#include "account/flops.h"
 #include "core/error.h"
 #include "formats/config_io.h"
 #include "kernels/device.h"
@@ -37,6 +36,8 @@ class Run {
  private:
   void open_folder();
   void load_start();
+  std::string load_newest_checkpoint();
+  void resume_from(const std::filesystem::path& checkpoint);
   /// True when the run is to end after it.
   bool train_one_step(int64_t step);
   void maybe_validate(int64_t step, StepRecord& record);
@@ -45,6 +46,14 @@ class Run {
   void notice(const std::string& text) const {
     if (comm_.rank() == 0 && observer_.on_notice) observer_.on_notice(text);
   }
+  int64_t tokens_per_step() const {
+    return config_.training.global_batch_size * config_.data.seq_len;
+  }
+  /// Model FLOPs of this rank in a second, at that many seconds a step.
+  double rank_flops_per_s(double step_seconds) const {
+    return prediction_.flops_per_step / comm_.size() / step_seconds;
+  }
+  std::string layout() const { return fmt::format("dp={}", comm_.size()); }
   bool is_first_rank() const { return comm_.rank() == 0; }
 
   const TrainOptions& options_;
@@ -54,6 +63,7 @@ class Run {
   spec::RunConfig config_;  // resolved
   RunFolder folder_;
   int64_t memory_before_ = 0;
+  int64_t machine_memory_ = machine_memory_bytes();
   core::MemoryLedger ledger_;
   Prediction prediction_;
   std::unique_ptr<parallel::Replica> replica_;
@@ -61,7 +71,7 @@ class Run {
   std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<MetricsFile> metrics_;
   SampleOrigin origin_;
-  ProductRate product_rate_;
+  double product_flops_per_s_ = 0;
   Summary summary_;
   double busy_seconds_ = 0;
   double exposed_seconds_ = 0;
@@ -77,7 +87,7 @@ Run::Run(const TrainOptions& options, comm::Communicator& comm, const Observer& 
   });
   for (const std::string& warning : data_.warnings) notice(warning);
   open_folder();
-  product_rate_ = measure_product_rate(config_);
+  product_flops_per_s_ = measure_product_rate(config_);
   prediction_ = predict(config_, comm_.memory_bytes());
   memory_before_ = process_memory_bytes();
   ledger_.add(core::Category::communication, comm_.memory_bytes());
@@ -94,59 +104,83 @@ void Run::open_folder() {
     if (is_first_rank()) folder_ = open_run_folder(options_.run_dir, options_.existing);
   });
   folder_.root = broadcast_string(comm_, folder_.root.string());
+}
+
+/// Continues a checkpoint. All ranks together; throws what they agree on.
+void Run::resume_from(const std::filesystem::path& checkpoint) {
+  CheckpointHeader header;
   agree(comm_, [&] {
-    if (!is_first_rank()) return;
-    write_file_atomically(folder_.config(), formats::to_toml(config_));
-    data::save_tokenizer(*data_.tokenizer, folder_.root.string());
+    header = load_checkpoint(checkpoint, replica_->state(), LoadWhat::everything);
+    if (header.sampler_seed != config_.training.seed) {
+      throw core::ConfigError(fmt::format(
+          "training.seed = {} but {} was trained with {}: the order of samples would be another, "
+          "and "
+          "some would come twice and others never. Use training.seed = {}, or start a new run from "
+          "its weights with training.load",
+          config_.training.seed, checkpoint.string(), header.sampler_seed, header.sampler_seed));
+    }
   });
+  origin_ = {header.step + 1, header.samples};
+  notice(fmt::format("resumed from {} (step {}, sample {})", checkpoint.string(), header.step,
+                     header.samples));
+}
+
+/// Resumes from the newest checkpoint that is whole; passes over the others and says so. Its path;
+/// empty when there is none.
+std::string Run::load_newest_checkpoint() {
+  std::vector<std::filesystem::path> found;
+  if (is_first_rank()) found = list_checkpoints(folder_.checkpoints());
+  for (;;) {
+    const std::string path =
+        broadcast_string(comm_, found.empty() ? std::string() : found.back().string());
+    if (path.empty()) return "";
+    try {
+      resume_from(path);
+      return path;
+    } catch (const AgreedRunError& error) {
+      notice(fmt::format("passing over {}: {}", path, error.what()));
+      if (is_first_rank()) found.pop_back();
+    }
+  }
 }
 
 /// Where the run starts: at the last complete checkpoint, at somebody else's weights, or afresh.
 void Run::load_start() {
-  std::string resume_from;
+  const bool resume = options_.existing == Existing::resume;
+  const std::string resumed = resume ? load_newest_checkpoint() : "";
+  if (resume && resumed.empty()) notice("no checkpoint to resume from; starting at step 1");
   agree(comm_, [&] {
-    if (!is_first_rank() || options_.existing != Existing::resume) return;
-    const auto latest =
-        latest_checkpoint(folder_.checkpoints(), [&](const std::string& text) { notice(text); });
-    if (latest) resume_from = latest->string();
-  });
-  resume_from = broadcast_string(comm_, resume_from);
-  agree(comm_, [&] {
-    if (!resume_from.empty()) {
-      const CheckpointHeader header =
-          load_checkpoint(resume_from, replica_->state(), LoadWhat::everything);
-      origin_ = {header.step + 1, header.samples};
-      notice(fmt::format("resumed from {} (step {}, sample {})", resume_from, header.step,
-                         header.samples));
-    } else if (!config_.training.load.empty()) {
-      load_checkpoint(config_.training.load, replica_->state(), LoadWhat::weights);
+    if (resumed.empty() && !config_.training.load.empty()) {
+      load_checkpoint(find_checkpoint(config_.training.load), replica_->state(), LoadWhat::weights);
       notice("weights loaded from " + config_.training.load);
-    } else if (options_.existing == Existing::resume) {
-      notice("no checkpoint to resume from; starting at step 1");
     }
-    if (is_first_rank()) {
-      write_file_atomically(folder_.plan(), to_json(prediction_));
-      metrics_ = std::make_unique<MetricsFile>(folder_.metrics(), origin_.first_step - 1);
-    }
+    if (!is_first_rank()) return;
+    write_file_atomically(folder_.config(), formats::to_toml(config_));
+    data::save_tokenizer(*data_.tokenizer, folder_.root.string());
+    write_file_atomically(folder_.plan(), to_json(prediction_));
+    metrics_ = std::make_unique<MetricsFile>(folder_.metrics(), origin_.first_step - 1);
   });
 }
 
 Summary Run::train() {
+  const int64_t last = config_.training.steps;
+  if (origin_.first_step > last) {
+    notice(fmt::format(
+        "nothing to do: the run is at step {} of training.steps = {}; raise it to go on",
+        origin_.first_step - 1, last));
+    summary_.nothing_to_do = true;
+    return summary_;
+  }
   if (is_first_rank() && observer_.on_start) {
     observer_.on_start(config_, prediction_, origin_.first_step);
   }
-  const int64_t last = config_.training.steps;
   int64_t step = origin_.first_step;
-  for (; step <= last; ++step) {
-    const bool stop = train_one_step(step);
-    if (step == last) break;
-    if (stop) {
-      summary_.stopped_early = true;
-      save(step);
-      break;
-    }
+  while (!train_one_step(step) && step < last) ++step;
+  if (step < last) {
+    summary_.stopped_early = true;
+    save(step);
   }
-  return summarise(std::min(step, last));
+  return summarise(step);
 }
 
 bool Run::train_one_step(int64_t step) {
@@ -169,13 +203,13 @@ bool Run::train_one_step(int64_t step) {
   record.loss = result.loss;
   record.grad_norm = result.grad_norm;
   record.lr = result.lr;
-  record.tokens = config_.training.global_batch_size * config_.data.seq_len;
+  record.tokens = tokens_per_step();
   record.tokens_per_s = static_cast<double>(record.tokens) / seconds;
-  record.tflops = prediction_.flops_per_step / comm_.size() / seconds * 1e-12;
-  record.mfu = product_rate_.flops_per_s > 0 ? record.tflops * 1e12 / product_rate_.flops_per_s : 0;
+  record.tflops = rank_flops_per_s(seconds) * 1e-12;
+  record.mfu = rank_flops_per_s(seconds) / product_flops_per_s_;
   record.step_s = seconds;
   record.memory_bytes = ledger_.peak_total();
-  record.memory_limit_bytes = machine_memory_bytes();
+  record.memory_limit_bytes = machine_memory_;
   record.exposed_communication_s = result.exposed_communication_s;
   if (step == origin_.first_step) summary_.loss_first = result.loss;
   summary_.loss_last = result.loss;
@@ -209,10 +243,10 @@ void Run::save(int64_t step) {
   const Stopwatch clock;
   const CheckpointHeader header{step, config_.training.seed,
                                 origin_.sample_of(step + 1, config_.training.global_batch_size),
-                                formats::to_toml(config_), fmt::format("dp={}", comm_.size())};
+                                formats::to_toml(config_), layout()};
   save_checkpoint(folder_.checkpoint(step), replica_->state(), comm_, header);
   if (is_first_rank()) {
-    prune_checkpoints(folder_.checkpoints(), config_.checkpoint.keep_latest_k);
+    prune_checkpoints(folder_.checkpoints(), config_.checkpoint.keep_latest_k, step);
   }
   summary_.last_checkpoint = folder_.checkpoint(step).string();
   summary_.checkpoint_seconds += clock.seconds();
@@ -223,22 +257,15 @@ Summary Run::summarise(int64_t last_step) {
   summary_.steps = last_step;
   summary_.unigram_entropy = data_.unigram_entropy;
   summary_.world_size = comm_.size();
-  summary_.layout = fmt::format("dp={}", comm_.size());
+  summary_.layout = layout();
   summary_.backend = comm_.backend();
   summary_.device = kernels::describe_device();
   summary_.train_seconds = busy_seconds_;
-  if (busy_seconds_ > 0) {
-    const double steps = static_cast<double>(steps_done_);
-    const double tokens =
-        static_cast<double>(config_.training.global_batch_size * config_.data.seq_len);
-    summary_.tokens_per_s = steps * tokens / busy_seconds_;
-    summary_.tflops_per_rank =
-        steps * prediction_.flops_per_step / comm_.size() / busy_seconds_ * 1e-12;
-    summary_.mfu = product_rate_.flops_per_s > 0
-                       ? summary_.tflops_per_rank * 1e12 / product_rate_.flops_per_s
-                       : 0;
-    summary_.exposed_communication_fraction = exposed_seconds_ / busy_seconds_;
-  }
+  const double seconds_a_step = busy_seconds_ / static_cast<double>(steps_done_);
+  summary_.tokens_per_s = static_cast<double>(tokens_per_step()) / seconds_a_step;
+  summary_.tflops_per_rank = rank_flops_per_s(seconds_a_step) * 1e-12;
+  summary_.mfu = rank_flops_per_s(seconds_a_step) / product_flops_per_s_;
+  summary_.exposed_communication_fraction = exposed_seconds_ / busy_seconds_;
   summary_.predicted = prediction_;
 
   CategoryBytes mine{};

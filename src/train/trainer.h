@@ -28,7 +28,6 @@ struct TrainOptions {
   Existing existing = Existing::refuse;
   /// Set from outside (a signal) to end after the step under way, with a checkpoint.
   const std::atomic<bool>* stop = nullptr;
-  std::string launched_by;  ///< for the summary
 };
 
 /// Trains: all ranks of `comm` call it together. Writes the run folder, on rank 0. Returns the

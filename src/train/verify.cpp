@@ -82,6 +82,11 @@ Tolerance default_tolerance(spec::Precision precision) {
 
 namespace {
 
+/// The larger, where not-a-number is the largest of all.
+double worse(double a, double b) {
+  return std::isnan(a) || b <= a ? a : b;
+}
+
 double relative(double value, double reference) {
   const double difference = std::abs(value - reference);
   return reference == 0 ? difference : difference / std::abs(reference);
@@ -156,19 +161,20 @@ LayoutVerdict compare(const VerifyRecord& reference, const VerifyRecord& record,
   LayoutVerdict verdict;
   for (size_t step = 0; step < reference.losses.size(); ++step) {
     verdict.loss_max_relative =
-        std::max(verdict.loss_max_relative, relative(record.losses[step], reference.losses[step]));
+        worse(verdict.loss_max_relative, relative(record.losses[step], reference.losses[step]));
     verdict.grad_norm_max_relative =
-        std::max(verdict.grad_norm_max_relative,
-                 relative(record.grad_norms[step], reference.grad_norms[step]));
+        worse(verdict.grad_norm_max_relative,
+              relative(record.grad_norms[step], reference.grad_norms[step]));
   }
   for (size_t i = 0; i < names.size(); ++i) {
     const bool absolute = has_no_true_gradient(names[i]);
     verdict.gradients_max_relative_l2 =
-        std::max(verdict.gradients_max_relative_l2,
-                 relative_l2(record.gradients[i], reference.gradients[i], absolute));
+        worse(verdict.gradients_max_relative_l2,
+              relative_l2(record.gradients[i], reference.gradients[i], absolute));
     const double off = relative_l2(record.weights[i], reference.weights[i], absolute);
-    if (!(off <= verdict.weights_max_relative_l2)) {
-      verdict.weights_max_relative_l2 = off;
+    const double before = verdict.weights_max_relative_l2;
+    verdict.weights_max_relative_l2 = worse(before, off);
+    if (verdict.weights_max_relative_l2 != before) {
       verdict.worst_tensor = names[i];
     }
   }

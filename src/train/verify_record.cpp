@@ -51,8 +51,7 @@ VerifyRecord load_record(const std::filesystem::path& path) {
   read_into(file, "tensor_norms", DType::f64, record.tensor_norms);
   read_into(file, "rank_hashes", DType::i64, record.rank_hashes);
   for (size_t i = 0; file.find("weights." + std::to_string(i)) != nullptr; ++i) {
-    read_into(file, "gradients." + std::to_string(i), DType::f32,
-              record.gradients.emplace_back());
+    read_into(file, "gradients." + std::to_string(i), DType::f32, record.gradients.emplace_back());
     read_into(file, "weights." + std::to_string(i), DType::f32, record.weights.emplace_back());
   }
   return record;

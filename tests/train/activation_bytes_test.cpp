@@ -76,8 +76,7 @@ account::ActivationSizes sizes_of(const Case& c) {
   sizes.seq_len = c.seq_len;
   sizes.dtype = c.precision == spec::Precision::bf16 ? DType::bf16 : DType::f32;
   sizes.recompute = c.recompute;
-  sizes.attention_scratch_bytes =
-      kernels::attention_scratch_bytes(shape, sizes.dtype, kernels::num_threads());
+  sizes.attention_scratch_bytes = kernels::attention_scratch_bytes(shape, kernels::num_threads());
   return sizes;
 }
 

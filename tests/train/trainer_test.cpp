@@ -27,7 +27,7 @@ class TrainerTest : public testing::Test {
 
   Summary run(const TrainOptions& options, int ranks = 1) {
     Summary summary;
-    run_thread_ranks(ranks, {}, [&](comm::Communicator& comm) {
+    run_thread_ranks({ranks, ranks}, {}, [&](comm::Communicator& comm) {
       Summary mine = train(options, comm, observer_);
       if (comm.rank() == 0) summary = std::move(mine);
     });

@@ -26,7 +26,8 @@ class VerifyTest : public testing::Test {
     EXPECT_TRUE(list.violations.empty());
     const spec::Layout& layout = list.layouts.at(0);
     VerifyRecord result;
-    run_thread_ranks(static_cast<int>(layout.dp), {}, [&](comm::Communicator& comm) {
+    const int ranks = static_cast<int>(layout.dp);
+    run_thread_ranks({ranks, ranks}, {}, [&](comm::Communicator& comm) {
       VerifyRecord mine =
           record_run(spec::with_layout(config_, layout), *data_.training, comm, steps);
       if (comm.rank() == 0) result = std::move(mine);
