@@ -2,13 +2,17 @@
 
 #include <algorithm>
 
+#include "core/arena.h"
+
 // Legend: B sequences, T tokens each, N = B · T rows, C hidden_size, I intermediate_size, H heads,
 // G key-value heads, D head_dim, V vocab_size.
 
 namespace tessera::account {
 namespace {
 
-constexpr int64_t kArenaAlignment = 64;
+constexpr int64_t kArenaAlignment = core::Arena::kAlignment;
+// The loss head's limits, head_chunk_rows and head_row_stride (model/loss_head.h and .cpp), which
+// account may not include; tests/model/memory_test.cpp holds the two together.
 constexpr int64_t kLogitsChunkBytes = int64_t{64} << 20;
 constexpr int64_t kLogitsRowMultiple = 32;
 
@@ -83,12 +87,12 @@ StateBytes state_bytes(const ParameterTable& table, const spec::TrainingConfig& 
                        int64_t shards) {
   int64_t elements = 0;
   for (const Unit& unit : table.units) elements += unit.padded_elements(shards);
-  const bool bf16 = training.precision == spec::Precision::bf16;
-  const bool bf16_gradients = training.gradient_dtype == spec::GradientDtype::bf16;
+  const core::DType dtype = spec::dtype_of(training.precision);
   StateBytes bytes;
-  bytes.weights = elements * (bf16 ? 2 : 4);
-  bytes.gradients = elements * (bf16_gradients ? 2 : 4);
-  bytes.optimizer = elements * (bf16 ? 12 : 8);
+  bytes.weights = elements * core::size_of(dtype);
+  bytes.gradients = elements * core::size_of(spec::dtype_of(training.gradient_dtype));
+  // Two moments, and a master where the weights are not fp32 themselves.
+  bytes.optimizer = elements * (dtype == core::DType::f32 ? 8 : 12);
   return bytes;
 }
 

@@ -14,7 +14,9 @@ namespace tessera::account {
 
 enum class Init : uint8_t { zeros, ones, normal };
 
-/// What a parameter is in its unit: the key by which a layer finds it without its name.
+/// What a parameter is in its unit: the key by which a layer finds it without its name. The weights
+/// of q, k and v stay neighbours in this order, and so do their biases: model counts on from q to
+/// find those that one fused product serves (model/linear.cpp, Parameters::get_fused).
 enum class Role : uint8_t {
   token_embedding,
   position_embedding,

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "data/file.h"
 #include "data/token_file.h"
 
 namespace tessera::data {
@@ -16,7 +17,7 @@ namespace {
 constexpr int64_t kCheckedAtStart = int64_t{1} << 30;  // tokens: seconds of reading
 
 bool is_token_file(const std::string& path) {
-  return looks_like_token_file(MappedFile(path, "The data file").bytes());
+  return looks_like_token_file(open_named(path, "The data file").bytes());
 }
 
 std::shared_ptr<const TokenFile> open_token_file(const std::string& path, int64_t vocab_size,
@@ -31,9 +32,8 @@ std::shared_ptr<const TokenFile> open_token_file(const std::string& path, int64_
   if (file->token_bytes() == 2 && vocab_size > kMaxVocab16) {
     warnings.push_back(fmt::format(
         "The token file \"{}\" has uint16 ids, but the vocabulary has {} tokens: if it was made "
-        "with "
-        "this tokenizer, ids above 65535 were cut to others. Make it again with `tessera data "
-        "tokenize`.",
+        "with this tokenizer, ids above 65535 were cut to others. Make it again with `tessera "
+        "data tokenize`.",
         path, vocab_size));
   }
   if (file->num_tokens() <= kCheckedAtStart) file->check_ids(vocab_size);
@@ -81,20 +81,43 @@ void require_paths(const DataSource& source) {
   }
 }
 
-/// The place after the separator that is nearest to `target`, at most `reach` from it.
-std::optional<int64_t> nearest_document_end(const TokenSource& tokens, int64_t target,
-                                            int64_t reach, int32_t separator) {
-  const int64_t first = std::max<int64_t>(0, target - reach - 1);
-  const int64_t last = std::min(tokens.size(), target + reach);
+/// The first or last of tokens [first, last) that is a separator.
+std::optional<int64_t> find_separator(const TokenSource& tokens, int64_t first, int64_t last,
+                                      int32_t separator, bool the_last) {
+  if (first == last) return std::nullopt;
   std::vector<int32_t> ids(static_cast<size_t>(last - first));
   tokens.read(first, ids);
-  std::optional<int64_t> nearest;
-  for (int64_t place = first; place < last; ++place) {
-    if (ids[static_cast<size_t>(place - first)] != separator) continue;
-    const int64_t end = place + 1;
-    if (!nearest || std::abs(end - target) < std::abs(*nearest - target)) nearest = end;
+  if (the_last) {
+    const auto found = std::find(ids.rbegin(), ids.rend(), separator);
+    if (found != ids.rend()) return last - 1 - (found - ids.rbegin());
+  } else {
+    const auto found = std::find(ids.begin(), ids.end(), separator);
+    if (found != ids.end()) return first + (found - ids.begin());
   }
-  return nearest;
+  return std::nullopt;
+}
+
+/// The place after the separator that is nearest to `target`, at most `reach` from it, the earlier
+/// one of two as near. Looks outwards a piece at a time, before the target and then after it: what
+/// is read, and held, is a piece or a few when documents are of usual length.
+std::optional<int64_t> nearest_document_end(const TokenSource& tokens, int64_t target,
+                                            int64_t reach, int32_t separator) {
+  constexpr int64_t kPiece = int64_t{1} << 16;
+  int64_t below = target, above = target;  // [below, above) has been looked through
+  int64_t distance = 0;                    // to the ends of documents that are looked at
+  do {
+    distance = std::min(reach, distance + kPiece);
+    // A separator at place p ends its document at p + 1.
+    const int64_t first = std::max<int64_t>(0, target - distance - 1);
+    const int64_t last = std::min(tokens.size(), target + distance);
+    const auto before = find_separator(tokens, first, below, separator, true);
+    const auto after = find_separator(tokens, above, last, separator, false);
+    if (before && (!after || target - (*before + 1) <= *after + 1 - target)) return *before + 1;
+    if (after) return *after + 1;
+    below = first;
+    above = last;
+  } while (distance < reach);
+  return std::nullopt;
 }
 
 int64_t choose_cut(const TokenSource& tokens, const SplitOptions& options) {
@@ -106,8 +129,8 @@ int64_t choose_cut(const TokenSource& tokens, const SplitOptions& options) {
   if (cut < 2 || tokens.size() - cut < 2) {
     throw core::ConfigError(fmt::format(
         "The text has {} tokens, too few to hold a fraction of {} of them back for validation: "
-        "each "
-        "part needs two. Give a longer text, another data.validation_fraction, or 0 for none.",
+        "each part needs two. Give a longer text, another data.validation_fraction, or 0 for "
+        "none.",
         tokens.size(), options.validation_fraction));
   }
   return cut;
@@ -157,8 +180,7 @@ Split split_corpus(const std::shared_ptr<const TokenSource>& tokens, const Split
   if (!(options.validation_fraction >= 0 && options.validation_fraction < 1)) {
     throw core::ConfigError(
         fmt::format("data.validation_fraction is {}: it is the part of the text that is held back, "
-                    "from 0 (none) "
-                    "to below 1. 0.05 is usual.",
+                    "from 0 (none) to below 1. 0.05 is usual.",
                     options.validation_fraction));
   }
   Split split;

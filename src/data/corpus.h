@@ -24,8 +24,8 @@ struct Corpus {
   std::shared_ptr<const TokenSource> tokens;
   DocumentCounts documents;  ///< of the text files
   EncodeCounts encoded;      ///< of the text files
-  std::vector<std::string>
-      warnings;  ///< sentences: malformed bytes, special texts, empty documents
+  /// Sentences: malformed bytes, special texts, empty documents.
+  std::vector<std::string> warnings;
 };
 
 /// Tokenizes text into memory (20 MB/s and more) and maps token files, whose ids are all checked

@@ -83,7 +83,7 @@ TextFormat text_format(std::string_view path) {
 
 DocumentCounts for_each_document(const std::string& path,
                                  const std::function<void(std::string_view)>& visit) {
-  const MappedFile file(path, "The data file");
+  const core::MappedFile file = open_named(path, "The data file");
   const std::string_view bytes = file.bytes();
   refuse_other_formats(path, bytes);
   DocumentCounts counts;

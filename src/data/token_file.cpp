@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "data/file.h"
 
 namespace tessera::data {
 namespace {
@@ -69,7 +70,10 @@ int64_t token_count(const std::string& path, const Header& header, int64_t file_
 }  // namespace
 
 TokenFileWriter::TokenFileWriter(const std::string& path, int64_t vocab_size, TokenWidth width)
-    : path_(path), vocab_size_(vocab_size), width_(chosen_width(width, vocab_size)), file_(path) {
+    : path_(path),
+      vocab_size_(vocab_size),
+      width_(chosen_width(width, vocab_size)),
+      file_(create_named(path)) {
   write_header(true);
 }
 
@@ -95,13 +99,12 @@ void TokenFileWriter::append(std::span<const int32_t> tokens) {
     const int32_t id = tokens[i];
     if (id < 0 || id >= vocab_size_) {
       throw core::ConfigError(
-          fmt::format("Token {} at place {} does not belong to the vocabulary of {} that \"{}\" is "
-                      "written for. "
-                      "Use the tokenizer that the tokens came from.",
+          fmt::format("Token {} at place {} does not belong to the vocabulary of {} that \"{}\" "
+                      "is written for. Use the tokenizer that the tokens came from.",
                       id, num_tokens_ + static_cast<int64_t>(i), vocab_size_, path_));
     }
-    std::memcpy(encoded_.data() + i * width, &id,
-                width);  // little-endian: the low bytes come first
+    // Little-endian: the low bytes come first.
+    std::memcpy(encoded_.data() + i * width, &id, width);
   }
   file_.write(encoded_);
   num_tokens_ += static_cast<int64_t>(tokens.size());
@@ -117,7 +120,8 @@ bool looks_like_token_file(std::string_view bytes) {
   return magic == kTokenFileMagic16 || magic == kTokenFileMagic32 || magic == kEvalFileMagic;
 }
 
-TokenFile::TokenFile(const std::string& path) : path_(path), file_(path, "The token file") {
+TokenFile::TokenFile(const std::string& path)
+    : path_(path), file_(open_named(path, "The token file")) {
   const std::string_view bytes = file_.bytes();
   const int32_t magic = magic_of(bytes);
   if (magic == kEvalFileMagic) {

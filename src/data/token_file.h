@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "data/file.h"
+#include "core/file.h"
 
 namespace tessera::data {
 
@@ -48,7 +48,7 @@ class TokenFileWriter {
   std::string path_;
   int64_t vocab_size_;
   TokenWidth width_;
-  AtomicFile file_;
+  core::AtomicFile file_;
   int64_t num_tokens_ = 0;
   std::vector<std::byte> encoded_;
 };
@@ -80,7 +80,7 @@ class TokenFile {
 
  private:
   std::string path_;
-  MappedFile file_;
+  core::MappedFile file_;
   int64_t num_tokens_ = 0;
   int64_t token_bytes_ = 0;
 };

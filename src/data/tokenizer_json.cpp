@@ -269,12 +269,12 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& name) {
     if (!std::filesystem::exists(path, error) && !error) {
       throw core::ConfigError(
           fmt::format("The tokenizer folder \"{}\" has no {} in it. Make one with `tessera data "
-                      "train-tokenizer "
-                      "--output {}`, or use the tokenizer \"bytes\".",
+                      "train-tokenizer --output {}`, or use the tokenizer \"bytes\".",
                       name, kFileName, name));
     }
   }
-  const MappedFile file(path.string(), "The tokenizer (\"bytes\", a file or a folder)");
+  const core::MappedFile file =
+      open_named(path.string(), "The tokenizer (\"bytes\", a file or a folder)");
   if (file.bytes().size() > kMaxBytes) {
     throw core::ConfigError(fmt::format(
         "The tokenizer \"{}\" has {} bytes; a tokenizer.json has at most {}. Is it another file?",
@@ -354,7 +354,7 @@ std::string save_tokenizer(const Tokenizer& tokenizer, const std::string& path) 
         fmt::format("The folder \"{}\" cannot be made: {}. Choose another, or make it writable.",
                     folder.string(), error.message()));
   }
-  AtomicFile file(file_path);
+  core::AtomicFile file = create_named(file_path);
   const std::string text = tokenizer_json(tokenizer);
   file.write(std::as_bytes(std::span(text)));
   file.commit();

@@ -36,12 +36,6 @@ std::string Xxh3::hex() const {
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
-std::string xxh3_hex(const void* data, int64_t bytes) {
-  Xxh3 hash;
-  hash.update(data, bytes);
-  return hash.hex();
-}
-
 FileDigest digest_of_file(const std::string& path) {
   constexpr size_t kPiece = size_t{1} << 20;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),

@@ -26,9 +26,6 @@ class Xxh3 {
   std::unique_ptr<State> state_;
 };
 
-/// The hash of `bytes` at `data`.
-std::string xxh3_hex(const void* data, int64_t bytes);
-
 /// What a manifest says about a file.
 struct FileDigest {
   int64_t bytes = 0;

@@ -16,22 +16,16 @@ using nlohmann::ordered_json;
 
 constexpr const char* kFormat = "tessera-checkpoint";
 
-std::vector<int64_t> sizes_of(core::Shape shape) {
-  std::vector<int64_t> sizes;
-  for (int dim = 0; dim < shape.dims(); ++dim) sizes.push_back(shape[dim]);
-  return sizes;
-}
-
 ordered_json json_of(const ManifestTensor& tensor) {
   ordered_json slices = ordered_json::array();
   for (const ManifestSlice& slice : tensor.slices) {
     slices.push_back({{"file", slice.file},
                       {"key", slice.key},
                       {"offset", slice.offset},
-                      {"shape", sizes_of(slice.shape)}});
+                      {"shape", slice.shape.sizes()}});
   }
   return {{"dtype", safetensors_dtype(tensor.dtype)},
-          {"shape", sizes_of(tensor.shape)},
+          {"shape", tensor.shape.sizes()},
           {"slices", slices}};
 }
 
@@ -108,18 +102,7 @@ core::Shape shape_of(const Node& list) {
   for (const int64_t size : sizes) {
     if (__builtin_mul_overflow(elements, size, &elements)) list.refuse("overflows");
   }
-  switch (sizes.size()) {
-    case 0:
-      return {};
-    case 1:
-      return {sizes[0]};
-    case 2:
-      return {sizes[0], sizes[1]};
-    case 3:
-      return {sizes[0], sizes[1], sizes[2]};
-    default:
-      return {sizes[0], sizes[1], sizes[2], sizes[3]};
-  }
+  return core::Shape::of(sizes);
 }
 
 core::DType dtype_of(const Node& node) {

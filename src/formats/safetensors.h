@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/file.h"
 #include "core/view.h"
 #include "formats/hash.h"
 
@@ -47,9 +49,6 @@ class SafetensorsFile {
   /// Opens and checks everything but the data themselves. Throws RunError with path, what is wrong
   /// and where.
   explicit SafetensorsFile(const std::string& path);
-  ~SafetensorsFile();
-  SafetensorsFile(SafetensorsFile&& other) noexcept;
-  SafetensorsFile& operator=(SafetensorsFile&&) = delete;
 
   /// By offset.
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
@@ -59,17 +58,13 @@ class SafetensorsFile {
 
   /// A tensor's bytes, not necessarily aligned. They live as long as this.
   const void* data(const SafetensorsEntry& entry) const;
-  /// Copies a tensor into `out`, of its dtype and as many elements.
-  void copy(const SafetensorsEntry& entry, core::View out) const;
 
  private:
   void check_layout(int64_t data_bytes);
-  void unmap();
 
   std::string path_;
-  void* mapping_ = nullptr;
-  int64_t mapped_bytes_ = 0;
-  int64_t data_begin_ = 0;
+  core::MappedFile file_;
+  std::string_view data_;  ///< what follows the header
   std::vector<SafetensorsEntry> entries_;
   std::map<std::string, size_t> index_;
   Metadata metadata_;

@@ -1,12 +1,7 @@
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -21,42 +16,25 @@ using nlohmann::json;
 
 /// What the reference implementation stops at.
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
-constexpr int64_t kLengthBytes = 8;
+constexpr size_t kLengthBytes = 8;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
   throw core::RunError(fmt::format("{}: not a valid safetensors file: {}", path, why));
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(const std::string& path)
-      : value_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (value_ < 0) {
-      throw core::RunError(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
-    }
+core::MappedFile open_file(const std::string& path) {
+  try {
+    return core::MappedFile(path);
+  } catch (const core::FileError& failure) {
+    if (failure.error != EISDIR && failure.error != ESPIPE) throw;
+    refuse(path, "it is not a regular file");
   }
-  ~Descriptor() { ::close(value_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return value_; }
-
- private:
-  int value_;
-};
-
-int64_t size_of_file(const Descriptor& descriptor, const std::string& path) {
-  struct stat status {};
-  if (::fstat(descriptor.get(), &status) != 0) {
-    throw core::RunError(fmt::format("{}: cannot be examined: {}", path, std::strerror(errno)));
-  }
-  if (!S_ISREG(status.st_mode)) refuse(path, "it is not a regular file");
-  return status.st_size;
 }
 
 /// The header as JSON, where no object names a key twice and nothing is nested deeper than it may.
-json parse_header(const std::string& path, const char* text, int64_t bytes) {
+json parse_header(const std::string& path, std::string_view text) {
   constexpr int kMaxDepth = 3;  // header, tensor, shape
-  if (bytes == 0 || text[0] != '{') refuse(path, "its header does not begin with {");
+  if (text.empty() || text[0] != '{') refuse(path, "its header does not begin with {");
   std::vector<std::set<std::string>> names;
   const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
     if (depth > kMaxDepth) refuse(path, "its header is nested too deeply");
@@ -69,7 +47,7 @@ json parse_header(const std::string& path, const char* text, int64_t bytes) {
     return true;
   };
   try {
-    return json::parse(text, text + bytes, watch);
+    return json::parse(text, watch);
   } catch (const json::exception& error) {
     refuse(path, fmt::format("its header is not JSON: {}", error.what()));
   }
@@ -101,25 +79,6 @@ std::vector<int64_t> numbers_of(const std::string& path, const std::string& what
   return numbers;
 }
 
-core::Shape shape_of(const std::string& path, const std::string& tensor,
-                     const std::vector<int64_t>& sizes) {
-  switch (sizes.size()) {
-    case 0:
-      return {};
-    case 1:
-      return {sizes[0]};
-    case 2:
-      return {sizes[0], sizes[1]};
-    case 3:
-      return {sizes[0], sizes[1], sizes[2]};
-    case 4:
-      return {sizes[0], sizes[1], sizes[2], sizes[3]};
-    default:
-      refuse(path, fmt::format("\"{}\" has {} dimensions; at most {} are read", tensor,
-                               sizes.size(), core::Shape::kMaxDims));
-  }
-}
-
 SafetensorsEntry entry_of(const std::string& path, const std::string& name, const json& fields) {
   if (!fields.is_object()) refuse(path, fmt::format("\"{}\" is not described by an object", name));
   for (const char* key : {"dtype", "shape", "data_offsets"}) {
@@ -132,7 +91,11 @@ SafetensorsEntry entry_of(const std::string& path, const std::string& name, cons
   const auto sizes = numbers_of(path, fmt::format("the shape of \"{}\"", name), fields["shape"]);
   const auto offsets =
       numbers_of(path, fmt::format("data_offsets of \"{}\"", name), fields["data_offsets"]);
-  entry.shape = shape_of(path, name, sizes);
+  if (sizes.size() > core::Shape::kMaxDims) {
+    refuse(path, fmt::format("\"{}\" has {} dimensions; at most {} are read", name, sizes.size(),
+                             core::Shape::kMaxDims));
+  }
+  entry.shape = core::Shape::of(sizes);
   if (offsets.size() != 2 || offsets[1] < offsets[0]) {
     refuse(path, fmt::format("data_offsets of \"{}\" are no begin and end", name));
   }
@@ -163,65 +126,33 @@ Metadata metadata_of(const std::string& path, const json& fields) {
 
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
-  const Descriptor descriptor(path);
-  const int64_t file_bytes = size_of_file(descriptor, path);
-  unsigned char length[kLengthBytes];
-  if (file_bytes < kLengthBytes ||
-      ::pread(descriptor.get(), length, sizeof length, 0) != kLengthBytes) {
-    refuse(path, fmt::format("it is too short: {} bytes", file_bytes));
+SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), file_(open_file(path)) {
+  const std::string_view bytes = file_.bytes();
+  if (bytes.size() < kLengthBytes) {
+    refuse(path, fmt::format("it is too short: {} bytes", bytes.size()));
   }
   uint64_t header_bytes = 0;
-  for (size_t i = 0; i < sizeof length; ++i) header_bytes |= uint64_t{length[i]} << (8 * i);
+  for (size_t i = 0; i < kLengthBytes; ++i) {
+    header_bytes |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  }
   if (header_bytes > kMaxHeaderBytes) {
     refuse(path, fmt::format("its header would have {} bytes; at most {} are read", header_bytes,
                              kMaxHeaderBytes));
   }
-  data_begin_ = kLengthBytes + static_cast<int64_t>(header_bytes);
-  if (data_begin_ > file_bytes) {
+  if (header_bytes > bytes.size() - kLengthBytes) {
     refuse(path, fmt::format("it ends inside its header of {} bytes: it was cut at {}",
-                             header_bytes, file_bytes));
+                             header_bytes, bytes.size()));
   }
-  mapping_ =
-      ::mmap(nullptr, static_cast<size_t>(file_bytes), PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
-  if (mapping_ == MAP_FAILED) {
-    mapping_ = nullptr;
-    throw core::RunError(fmt::format("{}: cannot be mapped: {}", path, std::strerror(errno)));
-  }
-  mapped_bytes_ = file_bytes;
-  try {
-    const json header = parse_header(path, static_cast<const char*>(mapping_) + kLengthBytes,
-                                     static_cast<int64_t>(header_bytes));
-    for (const auto& [name, fields] : header.items()) {
-      if (name == "__metadata__") {
-        metadata_ = metadata_of(path, fields);
-      } else {
-        entries_.push_back(entry_of(path, name, fields));
-      }
+  const json header = parse_header(path, bytes.substr(kLengthBytes, header_bytes));
+  for (const auto& [name, fields] : header.items()) {
+    if (name == "__metadata__") {
+      metadata_ = metadata_of(path, fields);
+    } else {
+      entries_.push_back(entry_of(path, name, fields));
     }
-    check_layout(file_bytes - data_begin_);
-  } catch (...) {
-    unmap();
-    throw;
   }
-}
-
-SafetensorsFile::~SafetensorsFile() {
-  unmap();
-}
-
-SafetensorsFile::SafetensorsFile(SafetensorsFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      mapping_(std::exchange(other.mapping_, nullptr)),
-      mapped_bytes_(other.mapped_bytes_),
-      data_begin_(other.data_begin_),
-      entries_(std::move(other.entries_)),
-      index_(std::move(other.index_)),
-      metadata_(std::move(other.metadata_)) {}
-
-void SafetensorsFile::unmap() {
-  if (mapping_ != nullptr) ::munmap(mapping_, static_cast<size_t>(mapped_bytes_));
-  mapping_ = nullptr;
+  data_ = bytes.substr(kLengthBytes + header_bytes);
+  check_layout(static_cast<int64_t>(data_.size()));
 }
 
 /// Every byte of the data belongs to just one tensor.
@@ -261,16 +192,7 @@ const SafetensorsEntry* SafetensorsFile::find(const std::string& name) const {
 }
 
 const void* SafetensorsFile::data(const SafetensorsEntry& entry) const {
-  return static_cast<const char*>(mapping_) + data_begin_ + entry.offset;
-}
-
-void SafetensorsFile::copy(const SafetensorsEntry& entry, core::View out) const {
-  if (out.dtype != entry.dtype || out.elements() != entry.shape.elements()) {
-    throw core::RunError(fmt::format("{}: \"{}\" holds {} elements of {}, not {} of {}", path_,
-                                     entry.name, entry.shape.elements(), core::name_of(entry.dtype),
-                                     out.elements(), core::name_of(out.dtype)));
-  }
-  if (entry.bytes > 0) std::memcpy(out.data, data(entry), static_cast<size_t>(entry.bytes));
+  return data_.data() + entry.offset;
 }
 
 }  // namespace tessera::formats

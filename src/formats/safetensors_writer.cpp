@@ -1,14 +1,13 @@
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 
-#include "core/error.h"
+#include "core/file.h"
 #include "formats/safetensors.h"
 
 namespace tessera::formats {
@@ -18,24 +17,18 @@ namespace {
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path)
-      : path_(path),
-        descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-    if (descriptor_ < 0) fail("cannot be created");
+      : path_(path), file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    if (!file_) fail("create");
   }
-  ~OutputFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
 
   void write(const void* data, int64_t bytes) {
-    // A single write takes at most 2 GiB, and hashing right before keeps the piece in the cache.
+    // Hashing right before writing keeps the piece in the cache.
     constexpr int64_t kPiece = int64_t{1} << 20;
     const auto* from = static_cast<const char*>(data);
     while (bytes > 0) {
       const int64_t piece = std::min(bytes, kPiece);
       hash_.update(from, piece);
-      write_all(from, piece);
+      core::write_all(file_, std::as_bytes(std::span(from, static_cast<size_t>(piece))), path_);
       from += piece;
       bytes -= piece;
       digest_.bytes += piece;
@@ -44,41 +37,22 @@ class OutputFile {
 
   /// Everything is on the disk when this returns.
   FileDigest close() {
-    if (::fsync(descriptor_) != 0) fail("cannot be flushed to the disk");
-    const int descriptor = std::exchange(descriptor_, -1);
-    if (::close(descriptor) != 0) fail("cannot be closed");
+    if (::fsync(file_.get()) != 0) fail("flush to the disk");
+    if (::close(file_.release()) != 0) fail("close");
     digest_.xxh3 = hash_.hex();
     return digest_;
   }
 
  private:
-  void write_all(const char* from, int64_t bytes) {
-    while (bytes > 0) {
-      const ssize_t written = ::write(descriptor_, from, static_cast<size_t>(bytes));
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) fail("cannot be written");
-      from += written;
-      bytes -= written;
-    }
-  }
-
-  [[noreturn]] void fail(const char* what) const {
-    const int error = errno;
-    throw core::RunError(
-        fmt::format("{}: {} after {} bytes: {}", path_, what, digest_.bytes, std::strerror(error)));
+  [[noreturn]] void fail(const char* doing) const {
+    throw core::RunError(core::file_failure(doing, path_, errno));
   }
 
   std::string path_;
-  int descriptor_;
+  core::Descriptor file_;
   Xxh3 hash_;
   FileDigest digest_;
 };
-
-nlohmann::ordered_json shape_json(core::Shape shape) {
-  auto sizes = nlohmann::ordered_json::array();
-  for (int dim = 0; dim < shape.dims(); ++dim) sizes.push_back(shape[dim]);
-  return sizes;
-}
 
 std::string header_of(const std::vector<const NamedTensor*>& tensors, const Metadata& metadata) {
   nlohmann::ordered_json header;
@@ -88,7 +62,7 @@ std::string header_of(const std::vector<const NamedTensor*>& tensors, const Meta
   for (const NamedTensor* tensor : tensors) {
     const int64_t end = offset + tensor->data.bytes();
     header[tensor->name] = {{"dtype", safetensors_dtype(tensor->data.dtype)},
-                            {"shape", shape_json(tensor->data.shape)},
+                            {"shape", tensor->data.shape.sizes()},
                             {"data_offsets", {offset, end}}};
     offset = end;
   }

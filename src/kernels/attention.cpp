@@ -108,7 +108,7 @@ AttentionDropout settle(const DropoutKey& dropout, ConstView samples, int64_t ba
 template <class T>
 void run_tasks(const AttentionCall<T>& call, AttentionTask<T>* task, View scratch) {
   const AttentionShape& shape = call.shape;
-  const int64_t each = attention_scratch_bytes(shape, core::dtype_of<T>, 1);
+  const int64_t each = attention_scratch_bytes(shape, 1);
   CHECK(scratch.bytes() >= each, "attention: less scratch than attention_scratch_bytes says");
   auto* memory = static_cast<std::byte*>(scratch.data);
   const int64_t tasks = shape.batch * shape.num_kv_heads;
@@ -117,8 +117,9 @@ void run_tasks(const AttentionCall<T>& call, AttentionTask<T>* task, View scratc
     task(call, i / shape.num_kv_heads, i % shape.num_kv_heads, memory);
   }
 #else
-  const int64_t work =
-      shape.batch * shape.num_heads * shape.seq_len * shape.seq_len * shape.head_dim;
+  const double work = static_cast<double>(shape.batch * shape.seq_len) *
+                      static_cast<double>(shape.num_heads * shape.head_dim) *
+                      static_cast<double>(shape.seq_len);
   const int64_t room = work < kParallelFrom ? 1 : scratch.bytes() / each;
   const auto threads =
       static_cast<int>(std::min({static_cast<int64_t>(num_threads()), room, tasks}));
@@ -132,8 +133,7 @@ void run_tasks(const AttentionCall<T>& call, AttentionTask<T>* task, View scratc
 
 }  // namespace
 
-int64_t attention_scratch_bytes(const AttentionShape& shape, DType dtype, int num_threads) {
-  static_cast<void>(dtype);
+int64_t attention_scratch_bytes(const AttentionShape& shape, int num_threads) {
   return num_threads * simd::attention_thread_bytes(shape.seq_len, shape.head_dim);
 }
 

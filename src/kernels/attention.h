@@ -22,7 +22,7 @@ struct AttentionShape {
 /// threads, the same on every instruction set. For each thread, with T padded to a multiple of 64
 /// and D to one of 32: 4 · T · (10 · D + 4) + 256 · D + 2^18. Handed in as a u8 view, so that it is
 /// in the ledger; with less than that for each thread, fewer threads are used.
-int64_t attention_scratch_bytes(const AttentionShape& shape, core::DType dtype, int num_threads);
+int64_t attention_scratch_bytes(const AttentionShape& shape, int num_threads);
 
 /// out [B, T, H·D] and lse [B, H, T] (fp32; fp64 in ref's fp64: log of the softmax's denominator,
 /// max included) from qkv [B, T, (H + 2G)·D], a row of which is all queries, then all keys, then

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "core/inline.h"
 #include "kernels/attention.h"
 
 namespace tessera::kernels {
@@ -20,7 +21,7 @@ struct AttentionDropout {
 };
 
 /// A call of attention with its operands as plain pointers. forward writes out and lse; backward
-/// reads them and dout, and writes dqkv.
+/// reads them and dout, and writes dqkv. Its functions are inlined always, as simd/vec.h demands.
 template <class T>
 struct AttentionCall {
   using F = std::conditional_t<sizeof(T) == 8, double, float>;
@@ -34,21 +35,27 @@ struct AttentionCall {
   T* dqkv = nullptr;
 
   /// Elements from a token's row of qkv to the next token's.
-  int64_t stride() const { return (shape.num_heads + 2 * shape.num_kv_heads) * shape.head_dim; }
-  int64_t heads_per_group() const { return shape.num_heads / shape.num_kv_heads; }
+  TESSERA_INLINE int64_t stride() const {
+    return (shape.num_heads + 2 * shape.num_kv_heads) * shape.head_dim;
+  }
+  TESSERA_INLINE int64_t heads_per_group() const { return shape.num_heads / shape.num_kv_heads; }
   /// Offsets into qkv and dqkv of token 0 of sequence b.
-  int64_t query_at(int64_t b, int64_t h) const {
+  TESSERA_INLINE int64_t query_at(int64_t b, int64_t h) const {
     return b * shape.seq_len * stride() + h * shape.head_dim;
   }
-  int64_t key_at(int64_t b, int64_t g) const { return query_at(b, shape.num_heads + g); }
-  int64_t value_at(int64_t b, int64_t g) const {
+  TESSERA_INLINE int64_t key_at(int64_t b, int64_t g) const {
+    return query_at(b, shape.num_heads + g);
+  }
+  TESSERA_INLINE int64_t value_at(int64_t b, int64_t g) const {
     return query_at(b, shape.num_heads + shape.num_kv_heads + g);
   }
   /// Offset into out and dout of token 0; rows there are H · D apart.
-  int64_t out_at(int64_t b, int64_t h) const {
+  TESSERA_INLINE int64_t out_at(int64_t b, int64_t h) const {
     return (b * shape.seq_len * shape.num_heads + h) * shape.head_dim;
   }
-  int64_t lse_at(int64_t b, int64_t h) const { return (b * shape.num_heads + h) * shape.seq_len; }
+  TESSERA_INLINE int64_t lse_at(int64_t b, int64_t h) const {
+    return (b * shape.num_heads + h) * shape.seq_len;
+  }
 };
 
 /// One task: the query heads of key-value head g in sequence b, by one thread, in `scratch`.

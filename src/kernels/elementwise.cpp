@@ -51,18 +51,6 @@ void add(View y, ConstView a, ConstView b) {
   });
 }
 
-void scale(View y, ConstView x, float factor) {
-  CHECK(y.elements() == x.elements());
-  with_float_type(y.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T* out = y.as<T>();
-    const T* in = x.as<T>();
-    const auto table = elementwise<T>();
-    over_elements(y.elements(),
-                  [=](int64_t i, int64_t n) { table.scale(out + i, in + i, factor, n); });
-  });
-}
-
 void zero(View y) {
   constexpr int64_t kBytes = int64_t{1} << 18;
   auto* bytes = static_cast<std::byte*>(y.data);

@@ -13,9 +13,6 @@ void cast(View y, ConstView x);
 /// y = a + b, all of one dtype, the sum in fp32. y may alias a or b.
 void add(View y, ConstView a, ConstView b);
 
-/// y = x · factor, in place allowed, all of one dtype.
-void scale(View y, ConstView x, float factor);
-
 /// All elements 0.
 void zero(View y);
 

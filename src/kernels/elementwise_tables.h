@@ -12,7 +12,7 @@ namespace tessera::kernels {
 
 template <class T>
 ElementwiseTable<T> elementwise_ref() {
-  return {ref::add<T>, ref::scale<T>, ref::gelu_forward<T>, ref::gelu_backward<T>};
+  return {ref::add<T>, ref::gelu_forward<T>, ref::gelu_backward<T>};
 }
 
 template <class T>

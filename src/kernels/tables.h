@@ -19,7 +19,6 @@ struct AdamwScalars;
 template <class T>
 struct ElementwiseTable {
   void (*add)(T* y, const T* a, const T* b, int64_t n);
-  void (*scale)(T* y, const T* x, float factor, int64_t n);
   void (*gelu_forward)(T* y, const T* x, int64_t n);
   void (*gelu_backward)(T* dx, const T* dy, const T* x, int64_t n);
 };

@@ -9,8 +9,8 @@ namespace tessera::model {
 
 namespace {
 
-View allocate_scratch(Pass& pass, const kernels::AttentionShape& shape, core::DType dtype) {
-  const int64_t bytes = kernels::attention_scratch_bytes(shape, dtype, kernels::num_threads());
+View allocate_scratch(Pass& pass, const kernels::AttentionShape& shape) {
+  const int64_t bytes = kernels::attention_scratch_bytes(shape, kernels::num_threads());
   return pass.arena.allocate(core::DType::u8, {bytes});
 }
 
@@ -48,7 +48,7 @@ void Attention::forward(Pass& pass, View y, ConstView x, AttentionSaved& saved) 
   qkv_->forward(pass, saved.qkv, x);
   {
     const core::Arena::Scope scope(pass.arena);
-    const View scratch = allocate_scratch(pass, sizes, x.dtype);
+    const View scratch = allocate_scratch(pass, sizes);
     kernels::attention_forward(saved.context, saved.lse, saved.qkv, pass.batch.doc_start,
                                pass.batch.samples, dropout(pass), scratch, sizes);
   }
@@ -62,7 +62,7 @@ void Attention::backward_input(Pass& pass, View dx, ConstView dy, const Attentio
   {
     const core::Arena::Scope scope(pass.arena);
     const View dcontext = pass.arena.allocate(dy.dtype, saved.context.shape);
-    const View scratch = allocate_scratch(pass, sizes, dy.dtype);
+    const View scratch = allocate_scratch(pass, sizes);
     o_->backward_input(pass, dcontext, dy);
     kernels::attention_backward(gradients.dqkv, dcontext, saved.qkv, saved.context, saved.lse,
                                 pass.batch.doc_start, pass.batch.samples, dropout(pass), scratch,

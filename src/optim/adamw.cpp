@@ -15,14 +15,14 @@ class Adamw final : public Optimizer {
 
   void step(int64_t step, double lr, double grad_scale) override {
     kernels::AdamwOptions options;
-    options.lr = static_cast<float>(lr);
-    options.beta1 = static_cast<float>(config_.beta1);
-    options.beta2 = static_cast<float>(config_.beta2);
-    options.eps = static_cast<float>(config_.eps);
-    options.grad_scale = static_cast<float>(grad_scale);
+    options.lr = lr;
+    options.beta1 = config_.beta1;
+    options.beta2 = config_.beta2;
+    options.eps = config_.eps;
+    options.grad_scale = grad_scale;
     options.step = step;
     for (const ParameterRange& range : ranges_) {
-      options.weight_decay = range.decay ? static_cast<float>(config_.weight_decay) : 0.0f;
+      options.weight_decay = range.decay ? config_.weight_decay : 0.0;
       kernels::adamw(range.weight, range.master, range.m, range.v, range.grad, options);
     }
   }

@@ -14,9 +14,8 @@ ModelState::ModelState(const account::ParameterTable& table, const spec::Trainin
       parameters_(table),
       separate_master_(for_training && training.precision == spec::Precision::bf16),
       for_training_(for_training) {
-  const DType dtype = dtype_of(training.precision);
-  const DType gradient_dtype =
-      training.gradient_dtype == spec::GradientDtype::bf16 ? DType::bf16 : DType::f32;
+  const DType dtype = spec::dtype_of(training.precision);
+  const DType gradient_dtype = spec::dtype_of(training.gradient_dtype);
   constexpr int64_t kShards = 1;  // replicas: every rank holds all of a unit
   for (size_t u = 0; u < table.units.size(); ++u) {
     const core::Shape flat_shape{table.units[u].padded_elements(kShards)};

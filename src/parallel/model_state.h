@@ -64,9 +64,4 @@ class ModelState {
   bool for_training_ = false;
 };
 
-/// The dtype of weights and activations in that precision.
-constexpr core::DType dtype_of(spec::Precision precision) {
-  return precision == spec::Precision::bf16 ? core::DType::bf16 : core::DType::f32;
-}
-
 }  // namespace tessera::parallel

@@ -25,7 +25,7 @@ Replica::Replica(const spec::RunConfig& config, comm::Communicator& dp, core::Me
       state_(table_, config.training, /*for_training=*/true, ledger),
       arena_(ledger, core::Category::activations, activation_bytes),
       transformer_(config.model, state_.parameters(), factory_, hooks_,
-                   {dtype_of(config.training.precision), config.activation_checkpoint.mode}),
+                   {spec::dtype_of(config.training.precision), config.activation_checkpoint.mode}),
       ranges_(state_.ranges()),
       optimizer_(optim::make_adamw(ranges_, adamw_config(config.optimizer))) {
   state_.initialise(config.training.seed);

@@ -119,12 +119,12 @@ std::string to_string(const Layout& layout) {
 }
 
 RunConfig with_layout(RunConfig config, const Layout& layout) {
-  const auto ceil_divide = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
-  const int64_t share = ceil_divide(config.training.global_batch_size, layout.dp);
+  const int64_t accumulation = std::max<int64_t>(layout.accumulate, 1);
+  const int64_t largest =
+      micro_batch_size_for(config.training.global_batch_size, layout.dp, accumulation);
   config.parallelism.data_parallel_degree = layout.dp;
-  config.training.micro_batch_size = layout.micro_batch > 0  ? std::min(layout.micro_batch, share)
-                                     : layout.accumulate > 0 ? ceil_divide(share, layout.accumulate)
-                                                             : share;
+  config.training.micro_batch_size =
+      layout.micro_batch > 0 ? std::min(layout.micro_batch, largest) : largest;
   if (layout.has_recompute) config.activation_checkpoint.mode = layout.recompute;
   config.comm.backend = layout.backend;
   return config;

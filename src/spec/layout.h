@@ -11,7 +11,7 @@ namespace tessera::spec {
 /// A way to cut a run over ranks: "dp=4,accumulate=2,backend=shm". 0 means: not said.
 struct Layout {
   int64_t dp = 1;           ///< data-parallel replicas
-  int64_t accumulate = 0;   ///< micro-batches of the largest share
+  int64_t accumulate = 0;   ///< micro-batches of the largest share, at most
   int64_t micro_batch = 0;  ///< sequences of a micro-batch; the whole share when neither is said
   Backend backend = Backend::automatic;
   bool has_recompute = false;

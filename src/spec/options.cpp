@@ -100,11 +100,15 @@ Option preset_row() {
   return option;
 }
 
-// Upper limits keep every product of sizes within 64 bits.
-constexpr double kManyTokens = 1 << 24;
+// Upper limits are beyond any use but small enough that what one key counts fits its place: T and H
+// the counter of attention's dropout (24 and 16 bits). That products of several fit in 64 bits is
+// for the rules across keys in validate.cpp.
+constexpr double kManyTokens = (1 << 24) - 1;
+constexpr double kManyHeads = (1 << 16) - 1;
 constexpr double kWide = 1 << 20;
 constexpr double kManySteps = 1e12;
 constexpr double kManySamples = 1 << 30;
+constexpr double kLongestWait = 1e6;  // seconds: deadlines in nanoseconds stay far from 2^63
 
 Limits at_least(double min, double max = std::numeric_limits<double>::infinity()) {
   Limits limits;
@@ -117,8 +121,8 @@ Limits at_least_or(double min, double max, int64_t also) {
   limits.also = also;
   return limits;
 }
-Limits above(double min) {
-  Limits limits = at_least(min);
+Limits above(double min, double max = std::numeric_limits<double>::infinity()) {
+  Limits limits = at_least(min, max);
   limits.open_min = true;
   return limits;
 }
@@ -141,10 +145,10 @@ void add_model(std::vector<Option>& rows) {
   rows.push_back(
       row<S, &M::num_hidden_layers>("model.num_hidden_layers", "blocks", at_least(1, 10'000)));
   rows.push_back(row<S, &M::num_attention_heads>("model.num_attention_heads", "query heads",
-                                                 at_least(1, kWide)));
+                                                 at_least(1, kManyHeads)));
   rows.push_back(row<S, &M::num_key_value_heads>("model.num_key_value_heads",
                                                  "key and value heads; 0: as many as query heads",
-                                                 at_least_or(1, kWide, 0)));
+                                                 at_least_or(1, kManyHeads, 0)));
   rows.push_back(row<S, &M::head_dim>("model.head_dim",
                                       "width of a head; 0: hidden_size / num_attention_heads",
                                       at_least_or(1, kWide, 0)));
@@ -236,13 +240,15 @@ void add_rest(std::vector<Option>& rows) {
   rows.push_back(row<V, &ValidationConfig::freq>(
       "validation.freq", "steps between evaluations; 0: only at the end", at_least(0)));
   rows.push_back(row<V, &ValidationConfig::steps>(
-      "validation.steps", "global batches of an evaluation; 0: all there are", at_least(0)));
+      "validation.steps", "global batches of an evaluation; 0: all there are",
+      at_least(0, kManySamples)));
   rows.push_back(row<&RunConfig::metrics, &MetricsConfig::log_freq>(
       "metrics.log_freq", "steps between lines", at_least(1)));
   constexpr auto M = &RunConfig::comm;
   rows.push_back(row<M, &CommConfig::backend>("comm.backend", "what carries messages"));
   rows.push_back(row<M, &CommConfig::timeout_seconds>(
-      "comm.timeout_seconds", "a wait for other ranks that is longer is an error", above(0)));
+      "comm.timeout_seconds", "a wait for other ranks that is longer is an error",
+      above(0, kLongestWait)));
 }
 
 }  // namespace

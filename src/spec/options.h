@@ -39,8 +39,8 @@ struct Option {
   Limits limits;
   std::vector<std::string_view> choices;  ///< of a choice, in the order of its enumeration
   Value (*get)(const RunConfig&) = nullptr;
-  void (*set)(RunConfig&,
-              const Value&) = nullptr;  ///< a value of its kind and, for a choice, known
+  /// Takes a value of the option's kind and, for a choice, one of its words.
+  void (*set)(RunConfig&, const Value&) = nullptr;
 
   std::string_view section() const { return key.substr(0, key.find('.')); }
   std::string_view name() const { return key.substr(key.find('.') + 1); }

@@ -23,10 +23,6 @@ BatchShare batch_share(int64_t global_batch_size, int64_t num_ranks, int64_t ran
   return share;
 }
 
-int64_t num_micro_batches(int64_t global_batch_size, int64_t num_ranks, int64_t micro_batch_size) {
-  return divided_up(divided_up(global_batch_size, num_ranks), micro_batch_size);
-}
-
 int64_t micro_batch_size_for(int64_t global_batch_size, int64_t num_ranks, int64_t accumulation) {
   return divided_up(divided_up(global_batch_size, num_ranks), accumulation);
 }

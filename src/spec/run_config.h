@@ -8,12 +8,23 @@
 #include <string>
 #include <vector>
 
+#include "core/dtype.h"
 #include "spec/model_config.h"
 
 namespace tessera::spec {
 
 enum class Precision : uint8_t { fp32, bf16 };
 enum class GradientDtype : uint8_t { fp32, bf16 };
+
+/// Of weights and activations in that precision.
+constexpr core::DType dtype_of(Precision precision) {
+  return precision == Precision::bf16 ? core::DType::bf16 : core::DType::f32;
+}
+/// Of gradients while they are summed.
+constexpr core::DType dtype_of(GradientDtype dtype) {
+  return dtype == GradientDtype::bf16 ? core::DType::bf16 : core::DType::f32;
+}
+
 enum class Decay : uint8_t { cosine, linear, wsd, constant };
 enum class Recompute : uint8_t { none, full };
 enum class Backend : uint8_t { automatic, thread, shm };
@@ -102,8 +113,6 @@ struct BatchShare {
   int64_t count = 0;
 };
 BatchShare batch_share(int64_t global_batch_size, int64_t num_ranks, int64_t rank);
-/// Micro-batches that the largest share needs: how often every rank goes round the loop.
-int64_t num_micro_batches(int64_t global_batch_size, int64_t num_ranks, int64_t micro_batch_size);
 /// The micro-batch size with which the largest share takes at most `accumulation` micro-batches.
 int64_t micro_batch_size_for(int64_t global_batch_size, int64_t num_ranks, int64_t accumulation);
 
@@ -116,10 +125,10 @@ struct Violation {
   std::string where;    ///< "run.toml:12" or "--training.steps"; may be empty
 };
 
-/// Fills what is derived, for a world of `world_size` ranks: batch sizes (any two of global, micro
-/// and accumulation give the third), degrees of −1, model sizes of 0. A micro-batch larger than the
-/// largest share becomes that share. vocab_size stays as it is. Call validate first; where that
-/// found nothing, this cannot fail.
+/// Fills what is derived, for a world of `world_size` ranks: batch sizes of −1 (see
+/// TrainingConfig), degrees of −1, model sizes of 0. A micro-batch larger than the largest share
+/// becomes that share. vocab_size stays as it is. Call validate first; where that found nothing,
+/// this cannot fail.
 RunConfig resolved(RunConfig config, int64_t world_size);
 
 /// Every violation at once; empty when the run can start. `world_size` 0: not known yet.

@@ -2,6 +2,7 @@
 // with each other. Rules across keys look only at keys that are legal by themselves, so that one
 // mistake is told once.
 
+#include <algorithm>
 #include <set>
 
 #include "spec/nearest.h"
@@ -22,6 +23,7 @@ class Validator {
     check_data();
     check_batch();
     check_unused();
+    if (violations_.empty()) check_products();
     return std::move(violations_);
   }
 
@@ -122,6 +124,40 @@ class Validator {
           "has fewer sequences than there are ranks, " + std::to_string(ranks) +
               ": some would have nothing to do",
           std::to_string(ranks) + " or more, or at most " + std::to_string(global) + " ranks");
+    }
+  }
+
+  /// Keys that are legal by themselves and name together what no machine holds. Held to these
+  /// limits, counts of elements, bytes and tokens stay within 64 bits wherever they are multiplied.
+  void check_products() {
+    constexpr double kMostElements = 0x1p40;    // of one activation of one micro-batch
+    constexpr double kMostParameters = 0x1p48;  // of the model
+    constexpr double kMostTokens = 0x1p62;      // of the run
+    const ModelConfig model = resolved(config_.model);
+    const RunConfig run = resolved(config_, world_size_);
+    const auto width = static_cast<double>(model.hidden_size);
+    const auto inner = static_cast<double>(model.intermediate_size);
+    const auto head = static_cast<double>(model.head_dim);
+    const double attention = static_cast<double>(model.num_attention_heads) * head;
+    const double fused = attention + 2 * static_cast<double>(model.num_key_value_heads) * head;
+    const auto tokens = static_cast<double>(run.data.seq_len);
+    const double rows = static_cast<double>(run.training.micro_batch_size) * tokens;
+    const double embedded =
+        static_cast<double>(model.vocab_size) + static_cast<double>(model.max_position_embeddings);
+    const double parameters = width * (embedded + static_cast<double>(model.num_hidden_layers) *
+                                                      (fused + attention + 2 * inner));
+    if (parameters > kMostParameters) {
+      add("model.hidden_size", "makes a model of more than 2^48 parameters with its other sizes",
+          "a smaller model");
+    } else if (rows * std::max({width, inner, fused}) > kMostElements) {
+      add("training.micro_batch_size",
+          "makes activations of more than 2^40 elements with data.seq_len and the model's widths",
+          "a smaller one");
+    } else if (static_cast<double>(run.training.steps) *
+                   static_cast<double>(run.training.global_batch_size) * tokens >
+               kMostTokens) {
+      add("training.steps", "makes more than 2^62 tokens with the global batch and data.seq_len",
+          "fewer");
     }
   }
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <type_traits>
+#include <vector>
+
 namespace tessera::core {
 namespace {
 
@@ -12,6 +15,21 @@ TEST(Shape, CountsElementsRowsAndTheLastDimension) {
   EXPECT_EQ(shape.elements(), 120);
   EXPECT_EQ(shape.rows(), 24);
   EXPECT_EQ(shape.last(), 5);
+}
+
+TEST(Shape, IsMadeOfAListAndGivesItBack) {
+  const std::vector<int64_t> sizes{2, 3, 4};
+  const Shape shape = Shape::of(sizes);
+  EXPECT_EQ(shape, (Shape{2, 3, 4}));
+  EXPECT_EQ(std::vector<int64_t>(shape.sizes().begin(), shape.sizes().end()), sizes);
+  EXPECT_EQ(Shape::of({}), Shape());
+  EXPECT_TRUE(Shape().sizes().empty());
+}
+
+TEST(Shape, HasAtMostFourDimensions) {
+  const std::vector<int64_t> five(5, 1);
+  EXPECT_THROW(Shape::of(five), InternalError);
+  static_assert(!std::is_constructible_v<Shape, int64_t, int64_t, int64_t, int64_t, int64_t>);
 }
 
 TEST(Shape, OfAVectorIsOneRow) {

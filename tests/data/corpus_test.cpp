@@ -120,11 +120,8 @@ TEST(Corpus, IsTheSameThroughATokenFile) {
 TEST(Corpus, WritesNoTokenFileFromBadText) {
   const TemporaryFolder folder;
   const std::string text = folder.write("a.jsonl", "{\"text\":\"one\"}\nbroken\n");
-  EXPECT_THAT(
-      [&] {
-        write_token_file({{text}, Tokenizer::bytes()}, folder / "t.bin");
-      },
-      RefusesWith("line 2"));
+  EXPECT_THAT([&] { write_token_file({{text}, Tokenizer::bytes()}, folder / "t.bin"); },
+              RefusesWith("line 2"));
   EXPECT_THAT(folder.files(), ElementsAre("a.jsonl"));
 }
 
@@ -155,6 +152,27 @@ TEST(Split, CutsAtTheDocumentBoundaryNearby) {
   EXPECT_EQ(split.validation->num_tokens(), 50);
   EXPECT_EQ(split_of(documents_of_ten(20), 0.24).cut, 150);  // from the other side
   EXPECT_EQ(split_of(documents_of_ten(20), 0.25).cut, 150);
+}
+
+TEST(Split, FindsTheNearestOfDocumentEndsFarAway) {
+  // 4 million tokens, a quarter held back: from 3,000,000 on; ends up to 100,000 away count.
+  constexpr int64_t kTarget = 3'000'000, kReach = 100'000;
+  const auto cut_with_ends = [](std::initializer_list<int64_t> ends) {
+    Ids ids(4'000'000, 7);
+    for (const int64_t end : ends) ids[static_cast<size_t>(kTarget + end - 1)] = kEnd;
+    return split_of(ids, 0.25, 16).cut - kTarget;
+  };
+  EXPECT_EQ(cut_with_ends({-70'000, 69'999}), 69'999);
+  EXPECT_EQ(cut_with_ends({-69'999, 70'000}), -69'999);
+  EXPECT_EQ(cut_with_ends({-70'000, 70'000}), -70'000);
+  constexpr int64_t kPiece = 1 << 16;  // what is read at once, on either side
+  EXPECT_EQ(cut_with_ends({-kPiece, kPiece}), -kPiece);
+  EXPECT_EQ(cut_with_ends({-kPiece - 1, kPiece}), kPiece);
+  EXPECT_EQ(cut_with_ends({-kPiece, kPiece + 1}), -kPiece);
+  EXPECT_EQ(cut_with_ends({0, 1}), 0);
+  EXPECT_EQ(cut_with_ends({-kReach}), -kReach);
+  EXPECT_EQ(cut_with_ends({kReach}), kReach);
+  EXPECT_EQ(cut_with_ends({-kReach - 1, kReach + 1}), -(kTarget % 16));
 }
 
 TEST(Split, CutsAtAWindowBoundaryInsideALongDocument) {

@@ -111,17 +111,6 @@ TEST_F(Safetensors, StartTheDataAtAMultipleOfEight) {
   }
 }
 
-TEST_F(Safetensors, CopyOnlyIntoWhatFits) {
-  const std::vector<float> values = {1, 2};
-  write_safetensors(path_, {{"a", {values.data(), DType::f32, {2}}}});
-  const SafetensorsFile file(path_);
-  std::vector<float> out(2);
-  file.copy(*file.find("a"), core::View{out.data(), DType::f32, {2, 1}});
-  EXPECT_EQ(out, values);
-  EXPECT_THROW(file.copy(*file.find("a"), core::View{out.data(), DType::f32, {1}}), core::RunError);
-  EXPECT_THROW(file.copy(*file.find("a"), core::View{out.data(), DType::i32, {2}}), core::RunError);
-}
-
 TEST_F(Safetensors, CannotBeWrittenWhereThereIsNoFolderOrNoRoom) {
   EXPECT_THROW(write_safetensors((folder_ / "none" / "x").string(), {}), core::RunError);
   if (std::filesystem::exists("/dev/full")) {

@@ -37,7 +37,7 @@ class Attention {
         out(s.B * s.T * s.H * s.D, s.offset),
         lse(s.B * s.H * s.T, s.offset),
         dqkv(qkv.size(), s.offset),
-        scratch(attention_scratch_bytes(shape(), core::dtype_of<T>, num_threads()) / 4) {
+        scratch(attention_scratch_bytes(shape(), num_threads()) / 4) {
     for (int64_t b = 0; b < s.B; ++b) {
       samples.push_back(1000 + 17 * b);
       int32_t start = 0;

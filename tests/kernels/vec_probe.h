@@ -13,7 +13,6 @@ struct Probes {
   int width;
   void (*exp)(float* y, const float* x, int64_t n);
   void (*exp2)(float* y, const float* x, int64_t n);
-  void (*tanh)(float* y, const float* x, int64_t n);
   void (*copy_f32)(float* y, const float* x, int64_t n);
   void (*widen)(float* y, const core::bf16* x, int64_t n);
   void (*narrow)(core::bf16* y, const float* x, int64_t n);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/simd/vec.h"
+#include "kernels/simd/exp.h"
 #include "kernels/vec_probe.h"
 
 namespace tessera::kernels::probe {
@@ -21,10 +21,6 @@ void exp(float* y, const float* x, int64_t n) {
 template <class V>
 void exp2(float* y, const float* x, int64_t n) {
   for_each<V>(y, x, n, [](typename V::F v) { return simd::exp2<V>(v); });
-}
-template <class V>
-void tanh(float* y, const float* x, int64_t n) {
-  for_each<V>(y, x, n, [](typename V::F v) { return simd::tanh<V>(v); });
 }
 template <class V, class To, class From>
 void copy(To* y, const From* x, int64_t n) {
@@ -68,7 +64,6 @@ constexpr Probes probes() {
   return {V::kWidth,
           exp<V>,
           exp2<V>,
-          tanh<V>,
           copy<V, float, float>,
           copy<V, float, core::bf16>,
           copy<V, core::bf16, float>,

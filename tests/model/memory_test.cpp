@@ -24,8 +24,7 @@ account::ActivationSizes sizes_of(const spec::ModelConfig& config, const Tokens&
   sizes.seq_len = tokens.seq_len;
   sizes.dtype = dtype;
   sizes.recompute = recompute;
-  sizes.attention_scratch_bytes =
-      kernels::attention_scratch_bytes(shape, dtype, kernels::num_threads());
+  sizes.attention_scratch_bytes = kernels::attention_scratch_bytes(shape, kernels::num_threads());
   return sizes;
 }
 

@@ -75,6 +75,31 @@ TEST(Adamw, UpdatesRangesCutAnywhereAlike) {
   EXPECT_EQ(parts.weight, whole.weight);
 }
 
+/// 1 − 0.999 through an fp32 beta2 would be off by 1.3e-5 of itself, and v with it; an fp32 lr and
+/// weight decay show in neither moment, so the moments are what is looked at.
+TEST(Adamw, TakesItsConstantsInDoublePrecision) {
+  const double beta1 = 0.9, beta2 = 0.999, g = 0.75;
+  Range range({1.0f}, {static_cast<float>(g)});
+  AdamwConfig config;
+  config.beta1 = beta1;
+  config.beta2 = beta2;
+  config.weight_decay = 0.1;
+  const auto optimizer = make_adamw({range.view(true)}, config);
+  double weight = 1, m = 0, v = 0;
+  for (int64_t step = 1; step <= 3; ++step) {
+    optimizer->step(step, 1e-3, 1.0);
+    m = beta1 * m + (1 - beta1) * g;
+    v = beta2 * v + (1 - beta2) * g * g;
+    const double denominator =
+        std::sqrt(v / (1 - std::pow(beta2, static_cast<double>(step)))) + config.eps;
+    weight -= 1e-3 * config.weight_decay * weight;
+    weight -= 1e-3 * (m / (1 - std::pow(beta1, static_cast<double>(step)))) / denominator;
+  }
+  EXPECT_NEAR(range.m[0] / m, 1, 1e-6);
+  EXPECT_NEAR(range.v[0] / v, 1, 1e-6);
+  EXPECT_NEAR(range.weight[0], weight, 2e-7);
+}
+
 TEST(SumOfSquares, AddsUpEveryRangeOnce) {
   Range a({0, 0}, {3, 4});
   Range b({0, 0, 0}, {1, -2, 2});

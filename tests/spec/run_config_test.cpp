@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "spec/layout.h"
+
 namespace tessera::spec {
 namespace {
 
@@ -27,18 +29,41 @@ TEST(BatchShare, DiffersByAtMostOneSample) {
   }
 }
 
-TEST(NumMicroBatches, IsWhatTheLargestShareNeeds) {
-  EXPECT_EQ(num_micro_batches(8, 2, 4), 1);
-  EXPECT_EQ(num_micro_batches(8, 2, 3), 2);
-  EXPECT_EQ(num_micro_batches(8, 3, 1), 3);
-  EXPECT_EQ(num_micro_batches(7, 2, 2), 2);
-}
-
 TEST(MicroBatchSizeFor, MakesThatManyMicroBatches) {
   EXPECT_EQ(micro_batch_size_for(8, 2, 1), 4);
   EXPECT_EQ(micro_batch_size_for(8, 2, 2), 2);
   EXPECT_EQ(micro_batch_size_for(8, 1, 4), 2);
   EXPECT_EQ(micro_batch_size_for(7, 2, 2), 2);
+}
+
+TEST(WithLayout, AccumulatesAtMostAsOftenAsSaid) {
+  RunConfig config;
+  config.training.global_batch_size = 10;
+  Layout layout;
+  layout.dp = 2;
+  EXPECT_EQ(with_layout(config, layout).training.micro_batch_size, 5);
+  layout.accumulate = 4;  // of a share of 5: 2 + 2 + 1
+  EXPECT_EQ(with_layout(config, layout).training.micro_batch_size, 2);
+  layout.accumulate = 9;
+  EXPECT_EQ(with_layout(config, layout).training.micro_batch_size, 1);
+}
+
+TEST(WithLayout, NeverHoldsMoreThanTheShare) {
+  RunConfig config;
+  config.training.global_batch_size = 10;
+  Layout layout;
+  layout.dp = 2;
+  layout.micro_batch = 3;
+  EXPECT_EQ(with_layout(config, layout).training.micro_batch_size, 3);
+  layout.micro_batch = 8;
+  EXPECT_EQ(with_layout(config, layout).training.micro_batch_size, 5);
+}
+
+TEST(DtypeOf, IsTheConfiguredOne) {
+  EXPECT_EQ(dtype_of(Precision::bf16), core::DType::bf16);
+  EXPECT_EQ(dtype_of(Precision::fp32), core::DType::f32);
+  EXPECT_EQ(dtype_of(GradientDtype::bf16), core::DType::bf16);
+  EXPECT_EQ(dtype_of(GradientDtype::fp32), core::DType::f32);
 }
 
 TEST(Resolved, FillsTheGlobalBatchFromTheMicroBatch) {

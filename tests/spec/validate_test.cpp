@@ -37,6 +37,40 @@ TEST(Validate, FindsNothingWrongWithAnyPreset) {
   }
 }
 
+TEST(Validate, RefusesSizesWhoseProductNoMachineHolds) {
+  RunConfig config = good();
+  config.model.max_position_embeddings = (1 << 24) - 1;
+  config.data.seq_len = (1 << 24) - 1;
+  config.training.micro_batch_size = 1 << 30;
+  EXPECT_EQ(only(config).key, "training.micro_batch_size");
+  config = good();
+  config.model.hidden_size = 1 << 20;
+  config.model.num_attention_heads = 1 << 10;
+  config.model.num_hidden_layers = 10'000;
+  EXPECT_EQ(only(config).key, "model.hidden_size");
+  config = good();
+  config.training.steps = 1'000'000'000'000;
+  config.training.global_batch_size = 1 << 20;
+  config.training.micro_batch_size = 1;
+  EXPECT_EQ(only(config).key, "training.steps");
+}
+
+TEST(Validate, KeepsSingleSizesToWhatTheirPlacesHold) {
+  RunConfig config = good();
+  config.model.num_attention_heads = 1 << 16;
+  config.model.head_dim = 1;
+  EXPECT_EQ(only(config).key, "model.num_attention_heads");
+  config = good();
+  config.model.max_position_embeddings = 1 << 24;
+  EXPECT_EQ(only(config).key, "model.max_position_embeddings");
+  config = good();
+  config.comm.timeout_seconds = 1e7;
+  EXPECT_EQ(only(config).key, "comm.timeout_seconds");
+  config = good();
+  config.validation.steps = int64_t{1} << 40;
+  EXPECT_EQ(only(config).key, "validation.steps");
+}
+
 TEST(Validate, ListsFiveMistakesAtOnce) {
   RunConfig config = good();
   config.model.num_attention_heads = 7;

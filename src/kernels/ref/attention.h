@@ -68,8 +68,8 @@ void attention_forward(const AttentionCall<T>& call, int64_t b, int64_t g, void*
 }
 
 /// With P = softmax(S), S = scale · Q Kᵀ and M the dropout's factors:
-///   dV = (P∘M)ᵀ dO,  dP = (dO Vᵀ)∘M,  dS = P∘(dP − rowsum(dO∘O)),  dQ = scale · dS K,  dK = scale
-///   · dSᵀ Q.
+///   dV = (P∘M)ᵀ dO,  dP = (dO Vᵀ)∘M,  dS = P∘(dP − rowsum(dO∘O)),  dQ = scale · dS K,
+///   dK = scale · dSᵀ Q.
 template <class T>
 void attention_backward(const AttentionCall<T>& call, int64_t b, int64_t g, void*) {
   using F = Compute<T>;

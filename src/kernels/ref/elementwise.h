@@ -28,11 +28,6 @@ void accumulate(To* y, const From* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) store(y[i], load(y[i]) + static_cast<Compute<To>>(load(x[i])));
 }
 
-template <class T>
-void scale(T* y, const T* x, float factor, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) store(y[i], load(x[i]) * static_cast<Compute<T>>(factor));
-}
-
 /// The constants of GELU's tanh form.
 inline constexpr double kGeluCubic = 0.044715;
 inline constexpr double kGeluScale = 0.79788456080286535588;  // √(2/π)

@@ -1,37 +1,11 @@
 #pragma once
 
 #include "kernels/attention_call.h"
+#include "kernels/philox_lanes.h"
 #include "kernels/simd/vec.h"
 
 namespace tessera::kernels::simd {
 namespace {
-
-/// Philox4x32-10 of `n` consecutive counters, lane by lane, as core::philox computes it (a test
-/// holds attention's masks to it): plain loops that the compiler makes vectors of.
-template <int n>
-TESSERA_INLINE void philox_lanes(uint32_t (&x)[4][n], uint64_t key, uint64_t c0, uint64_t c1) {
-  for (int i = 0; i < n; ++i) {
-    const uint64_t counter = c1 + static_cast<uint64_t>(i);
-    x[0][i] = static_cast<uint32_t>(c0);
-    x[1][i] = static_cast<uint32_t>(c0 >> 32);
-    x[2][i] = static_cast<uint32_t>(counter);
-    x[3][i] = static_cast<uint32_t>(counter >> 32);
-  }
-  auto k0 = static_cast<uint32_t>(key);
-  auto k1 = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < n; ++i) {
-      const uint64_t a = uint64_t{0xD2511F53u} * x[0][i];
-      const uint64_t b = uint64_t{0xCD9E8D57u} * x[2][i];
-      x[0][i] = static_cast<uint32_t>(b >> 32) ^ x[1][i] ^ k0;
-      x[1][i] = static_cast<uint32_t>(b);
-      x[2][i] = static_cast<uint32_t>(a >> 32) ^ x[3][i] ^ k1;
-      x[3][i] = static_cast<uint32_t>(a);
-    }
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-}
 
 /// factors[(k − k0) · k_stride + (q − q0) · q_stride] = 0 or keep_scale, for num_k keys from k0 (a
 /// multiple of 4) and num_q queries, in either orientation. Rounds num_k up to 4 and num_q to 16.

@@ -3,6 +3,7 @@
 #include "kernels/simd/attention.h"
 #include "kernels/simd/attention_dropout.h"
 #include "kernels/simd/attention_products.h"
+#include "kernels/simd/exp.h"
 
 // Keys and values of one key-value head are packed once. Then, for each block of query rows, tiles
 // of keys from the first that any row sees to the last: scores = Q Kᵀ, softmax with a running

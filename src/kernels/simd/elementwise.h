@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/ref/elementwise.h"
+#include "kernels/simd/exp.h"
 #include "kernels/simd/loop.h"
 #include "kernels/tables.h"
 
@@ -20,12 +21,6 @@ void add(T* y, const T* a, const T* b, int64_t n) {
 template <class V, class To, class From>
 void accumulate(To* y, const From* x, int64_t n) {
   for_each_vector<V>(n, [=](auto at) { at.store(y, V::add(at.load(y), at.load(x))); });
-}
-
-template <class V, class T>
-void scale(T* y, const T* x, float factor, int64_t n) {
-  const auto f = V::set(factor);
-  for_each_vector<V>(n, [=](auto at) { at.store(y, V::mul(at.load(x), f)); });
 }
 
 // (1 + tanh u) / 2 is the logistic function σ of w = 2u. With e = exp(−|w|) and r = 1 / (1 + e),
@@ -71,7 +66,7 @@ void gelu_backward(T* dx, const T* dy, const T* x, int64_t n) {
 
 template <class V, class T>
 constexpr ElementwiseTable<T> elementwise_table() {
-  return {add<V, T>, scale<V, T>, gelu_forward<V, T>, gelu_backward<V, T>};
+  return {add<V, T>, gelu_forward<V, T>, gelu_backward<V, T>};
 }
 
 template <class V, class To, class From>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/simd/exp.h"
 #include "kernels/simd/loop.h"
 #include "kernels/simd/row_kernels.h"
 

@@ -2,15 +2,15 @@
 
 // One vocabulary for two vector instruction sets, so that a kernel is written once.
 //
-// A kernel is a template over V in a header of this folder, on raw pointers; gelu_avx2.cpp and
-// gelu_avx512.cpp include it, instantiate it with simd::Avx2 or simd::Avx512, and export a plain
+// A kernel is a template over V in a header of this folder, on raw pointers; NAME_avx2.cpp and
+// NAME_avx512.cpp include it, instantiate it with simd::Avx2 or simd::Avx512, and export a plain
 // function each. Only *_avx2.cpp and *_avx512.cpp (which the build compiles with their flags) may
 // include this file.
 //
 // V lives in an unnamed namespace: kernels instantiated with it have internal linkage, so that the
 // linker can never pick a wider set's copy of a function for a narrower machine. For the same
 // reason those files call no inline function of other headers (views, CHECK, std algorithms) that
-// the compiler might emit out of line.
+// the compiler might emit out of line; those of ours that they need are TESSERA_INLINE.
 //
 //   F           a vector of kWidth floats          M   a mask over its elements
 //   load/store  any alignment; bf16 widens on load, rounds to nearest even on store
@@ -33,8 +33,7 @@
 #include <cstdint>
 
 #include "core/dtype.h"
-
-#define TESSERA_INLINE inline __attribute__((always_inline))
+#include "core/inline.h"
 
 namespace tessera::kernels::simd {
 namespace {
@@ -333,56 +332,6 @@ struct Avx2 {
 };
 
 #endif  // __AVX2__
-
-/// e^x within 2 ulp; 0 below about −104, infinity above 88.73, NaN for NaN.
-/// x = n·ln 2 + r, and e^r = 1 + r + r²·q(r) with q a Chebyshev fit on |r| ≤ ln 2 / 2 (error 1e-8).
-template <class V>
-TESSERA_INLINE typename V::F exp(typename V::F x) {
-  using F = typename V::F;
-  x = V::min(V::set(89.0f), V::max(V::set(-105.0f), x));
-  const F n = V::round(V::mul(x, V::set(1.44269504f)));
-  // ln 2 in two parts, so that the reduction is exact to fp32.
-  const F r = V::fnma(n, V::set(-2.12194440e-4f), V::fnma(n, V::set(0.693359375f), x));
-  F q = V::fma(r, V::set(0.00139338f), V::set(0.0083633f));
-  q = V::fma(q, r, V::set(0.04166646f));
-  q = V::fma(q, r, V::set(0.16666576f));
-  q = V::fma(q, r, V::set(0.5f));
-  return V::scale_by_power(V::add(V::set(1.0f), V::fma(V::mul(r, r), q, r)), n);
-}
-
-/// 2^x within 2 ulp, exactly 1 at 0; 0 below −150; for x up to 250. x = n + r, and 2^r = 1 + r·q(r)
-/// with q a Chebyshev fit on |r| ≤ 1/2. Half the work of exp: softmax folds log2 e into its scale.
-template <class V>
-TESSERA_INLINE typename V::F exp2(typename V::F x) {
-  using F = typename V::F;
-  x = V::max(V::set(-151.0f), x);
-  const F n = V::round(x);
-  const F r = V::sub(x, n);
-  F q = V::fma(r, V::set(0.000154615636f), V::set(0.00133909823f));
-  q = V::fma(q, r, V::set(0.00961805638f));
-  q = V::fma(q, r, V::set(0.0555035689f));
-  q = V::fma(q, r, V::set(0.240226509f));
-  q = V::fma(q, r, V::set(0.693147188f));
-  return V::scale_by_power(V::fma(q, r, V::set(1.0f)), n);
-}
-
-/// tanh x within 3 ulp. Near 0 x + x³·p(x²), p a Chebyshev fit; beyond, 1 − 2 / (e^(2|x|) + 1).
-template <class V>
-TESSERA_INLINE typename V::F tanh(typename V::F x) {
-  using F = typename V::F;
-  const F one = V::set(1.0f);
-  const F size = V::abs(x);
-  const F e = exp<V>(V::add(size, size));
-  const F far = V::copy_sign(V::sub(one, V::div(V::set(2.0f), V::add(e, one))), x);
-  const F u = V::mul(x, x);
-  F p = V::fma(u, V::set(0.00227272f), V::set(-0.00832641f));
-  p = V::fma(p, u, V::set(0.02176364f));
-  p = V::fma(p, u, V::set(-0.05395863f));
-  p = V::fma(p, u, V::set(0.13333301f));
-  p = V::fma(p, u, V::set(-0.33333333f));
-  const F near = V::fma(V::mul(u, x), p, x);
-  return V::select(V::less(size, V::set(0.6f)), near, far);
-}
 
 }  // namespace
 }  // namespace tessera::kernels::simd
