@@ -9,7 +9,6 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/file.h"
 #include "formats/config_io.h"
 
 extern char** environ;  // NOLINT: POSIX declares it nowhere
