@@ -29,7 +29,7 @@ endif()
 add_library(tessera_flags INTERFACE)
 target_compile_definitions(tessera_flags INTERFACE TESSERA_VERSION="${PROJECT_VERSION}")
 target_include_directories(tessera_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
-target_compile_options(tessera_flags INTERFACE -Wall -Wextra -Wshadow -fno-math-errno -ffp-contract=off
+target_compile_options(tessera_flags INTERFACE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/= -Wall -Wextra -Wshadow -fno-math-errno -ffp-contract=off
   $<$<BOOL:${TESSERA_WERROR}>:-Werror>
   # g++ 12 sees overlapping copies in "text" + string where there are none (GCC bug 105651).
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 
 #include "cli/config_args.h"
 #include "cli/verbs.h"
+#include "core/error.h"
 #include "formats/safetensors.h"
 #include "train/batch_loader.h"
 #include "train/run_data.h"
@@ -17,9 +19,14 @@ struct Options {
   ConfigArgs config;
   int64_t steps = 1;
   std::string output;
+  bool overwrite = false;
 };
 
 int write_batches(const Options& options) {
+  if (std::filesystem::exists(options.output) && !options.overwrite) {
+    throw core::ConfigError(options.output +
+                            " exists; choose another --output, or replace it with --overwrite");
+  }
   spec::RunConfig config = options.config.read(0);
   config.parallelism.data_parallel_degree = 1;
   const train::RunData data = train::load_run_data(config);
@@ -35,10 +42,12 @@ int write_batches(const Options& options) {
     labels.insert(labels.end(), batch.labels.begin(), batch.labels.end());
     doc_start.insert(doc_start.end(), batch.doc_start.begin(), batch.doc_start.end());
   }
-  formats::write_safetensors(options.output,
+  const std::string temporary = options.output + ".tmp";
+  formats::write_safetensors(temporary,
                              {{"inputs", {inputs.data(), core::DType::i32, shape}},
                               {"labels", {labels.data(), core::DType::i32, shape}},
                               {"doc_start", {doc_start.data(), core::DType::i32, shape}}});
+  std::filesystem::rename(temporary, options.output);
   fmt::print("{}: {} global batches of {} sequences of {} tokens\n", options.output, options.steps,
              config.training.global_batch_size, config.data.seq_len);
   return kDone;
@@ -57,6 +66,7 @@ void add_data_batches_action(CLI::App& data_verb, int& status) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   sub->add_option("--output", options->output, "The safetensors file to write")->required();
+  sub->add_flag("--overwrite", options->overwrite, "Replace an existing output");
   sub->callback([options, &status] { status = write_batches(*options); });
 }
 

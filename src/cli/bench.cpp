@@ -8,6 +8,7 @@
 #include "cli/verbs.h"
 #include "kernels/device.h"
 #include "train/environment.h"
+#include "train/run_data.h"
 #include "train/step_bench.h"
 
 // Both benchmarks take a config like `train` does, without data; where nothing is said they measure
@@ -33,7 +34,9 @@ spec::RunConfig read_config(const Options& options) {
                                                               {"data.validation_fraction", "0"},
                                                               {"training.global_batch_size", "4"}},
                                                              1);
-  if (config.model.vocab_size == 0) config.model.vocab_size = 4096;
+  if (config.model.vocab_size == 0) {
+    config = train::with_vocabulary(config, *data::load_tokenizer(config.data.tokenizer));
+  }
   return spec::resolved(config, 1);
 }
 

@@ -46,7 +46,7 @@ int list(const Options& options) {
     }
     json.push_back(entry);
   }
-  if (options.json) fmt::print("{}\n", json.dump(2));
+  if (options.json) fmt::print("{}\n", Json{{"checkpoints", json}}.dump(2));
   return kDone;
 }
 
@@ -82,7 +82,7 @@ int verify(const Options& options) {
     fmt::print("{}: {}\n", folder.string(),
                why.empty() ? "every file has the size and checksum of the manifest" : why);
   }
-  if (options.json) fmt::print("{}\n", json.dump(2));
+  if (options.json) fmt::print("{}\n", Json{{"ok", all_ok}, {"checkpoints", json}}.dump(2));
   return all_ok ? kDone : kRunFailed;
 }
 

@@ -47,8 +47,18 @@ spec::RunConfig ConfigArgs::read(int64_t world_size) const {
 }
 
 spec::RunConfig ConfigArgs::read(
-    const std::function<int64_t(const spec::RunConfig&)>& world_size_of) const {
-  const spec::AssignmentResult result = formats::read_config(sources());
+    const std::function<int64_t(const spec::RunConfig&)>& world_size_of,
+    const std::string& run_config) const {
+  formats::ConfigSources sources = this->sources();
+  if (sources.files.empty() && !run_config.empty()) {
+    sources.files.push_back(run_config);
+    spec::Assignment ranks;
+    ranks.key = "parallelism.data_parallel_degree";
+    ranks.text = "-1";
+    ranks.where = "--resume";
+    sources.overrides.insert(sources.overrides.begin(), ranks);
+  }
+  const spec::AssignmentResult result = formats::read_config(sources);
   return formats::checked(result, world_size_of(result.config));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -16,6 +17,7 @@
 #include "kernels/device.h"
 #include "train/agreement.h"
 #include "train/environment.h"
+#include "train/run_folder.h"
 #include "train/thread_ranks.h"
 #include "train/trainer.h"
 
@@ -35,8 +37,10 @@ struct Options {
 
 // A handler may only touch a lock-free atomic; the trainer looks at it between steps.
 std::atomic<bool> stop_asked{false};
+std::atomic<int> stop_signal{0};
 
 void on_stop_signal(int signal_number) {
+  stop_signal = signal_number;
   // Ctrl-C a second time means at once. Other signals come twice without meaning more: a batch
   // system tells ranks and launcher, and the launcher tells the ranks.
   if (stop_asked.exchange(true) && signal_number == SIGINT) {
@@ -91,6 +95,10 @@ train::Observer make_observer(bool json, const train::RankEnvironment& environme
 }
 
 void print_summary(const train::Summary& summary, bool json) {
+  if (summary.nothing_to_do) {
+    if (json) fmt::print("{{\"nothing_to_do\": true}}\n");
+    return;
+  }
   if (json)
     fmt::print("{}\n", train::to_json(summary));
   else
@@ -110,7 +118,9 @@ int run_rank(const Options& options, const train::RankEnvironment& environment,
         train::train(train_options, comm, make_observer(options.json, environment, progress));
     end_bar();
     if (first) print_summary(summary, options.json);
-    return kDone;
+    // SIGUSR1 is a batch system's early warning: the run did as it was told. The others end it.
+    const int ended_by = stop_signal;
+    return summary.stopped_early && ended_by != 0 && ended_by != SIGUSR1 ? 128 + ended_by : kDone;
   } catch (const std::exception& error) {
     end_bar();
     const train::Agreed* agreed = dynamic_cast<const train::Agreed*>(&error);
@@ -136,13 +146,13 @@ int64_t world_size_of(const train::RankEnvironment& environment, const spec::Run
 
 train::TrainOptions read_options(const Options& options,
                                  const train::RankEnvironment& environment) {
+  if (options.run_dir.empty() && options.resume) {
+    throw core::ConfigError("--resume needs --run-dir RUN: the folder of the run to continue");
+  }
   train::TrainOptions train_options;
   train_options.config = options.config.read(
       [&](const spec::RunConfig& config) { return world_size_of(environment, config); });
   train_options.existing = existing_policy(options, environment.restarted);
-  if (options.run_dir.empty() && options.resume) {
-    throw core::ConfigError("--resume needs --run-dir RUN: the folder of the run to continue");
-  }
   train_options.run_dir =
       options.run_dir.empty() ? train::default_run_folder() : fs::path(options.run_dir);
   train_options.stop = &stop_asked;

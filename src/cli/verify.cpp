@@ -188,7 +188,7 @@ int run_verify(const Options& options) {
   config = spec::resolved(train::with_vocabulary(config, *data.tokenizer), 1);
   const std::vector<Layout> layouts = read_layouts(options, config.training.global_batch_size);
   const int64_t steps = std::min(options.steps, config.training.steps);
-  const train::Tolerance tolerance = train::default_tolerance(config.training.precision);
+  const train::Tolerance tolerance = train::default_tolerance(config, steps);
   const std::vector<std::string> names = parameter_names(config);
 
   std::vector<Attempt> attempts;

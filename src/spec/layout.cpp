@@ -75,12 +75,19 @@ Violation read_pair(std::string_view key, std::string_view value, Layout& layout
 
 Layout read_layout(std::string_view text, std::vector<Violation>& violations) {
   Layout layout;
+  std::vector<std::string_view> seen;
   for (std::string_view pair : split(text, ',')) {
     const size_t equals = pair.find('=');
     if (equals == std::string_view::npos) {
       violations.push_back({"layout", std::string(pair), "is not key=value", "dp=2", "--layouts"});
       continue;
     }
+    const std::string_view key = trimmed(pair.substr(0, equals));
+    if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
+      violations.push_back({std::string(key), std::string(text), "is there twice",
+                            "layouts divided by semicolons", "--layouts"});
+    }
+    seen.push_back(key);
     Violation violation =
         read_pair(trimmed(pair.substr(0, equals)), trimmed(pair.substr(equals + 1)), layout);
     if (!violation.why.empty()) violations.push_back(std::move(violation));

@@ -21,6 +21,7 @@ class Validator {
     check_limits();
     check_model();
     check_data();
+    check_precision();
     check_batch();
     check_unused();
     if (violations_.empty()) check_products();
@@ -98,6 +99,14 @@ class Validator {
       add("data.seq_len",
           "is beyond the model's max_position_embeddings " + std::to_string(positions),
           std::to_string(positions) + ", or a larger model.max_position_embeddings");
+    }
+  }
+
+  void check_precision() {
+    if (config_.training.precision == Precision::fp32 &&
+        config_.training.gradient_dtype == GradientDtype::bf16) {
+      add("training.gradient_dtype", "rounds the gradients of a training.precision of fp32 to bf16",
+          "fp32, or training.precision = \"bf16\"");
     }
   }
 

@@ -46,7 +46,8 @@ enum class LoadWhat : uint8_t {
 CheckpointHeader load_checkpoint(const std::filesystem::path& folder, parallel::ModelState& state,
                                  LoadWhat what);
 
-/// The checkpoints of a run by step, ascending, whether complete or not.
+/// The checkpoints of a run by step, ascending, whether complete or not; none where there is no
+/// such folder. Throws RunError when it cannot be read.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& checkpoints);
 
 /// The checkpoint that a path of the user's means: a checkpoint folder itself, or of a run folder

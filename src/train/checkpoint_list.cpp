@@ -36,6 +36,12 @@ bool is_leftover(const fs::path& folder) {
 std::vector<fs::path> list_checkpoints(const fs::path& checkpoints) {
   std::vector<fs::path> found;
   std::error_code error;
+  if (fs::exists(checkpoints, error)) {
+    fs::directory_iterator readable(checkpoints, error);
+  }
+  if (error) {
+    throw core::RunError(fmt::format("cannot read {}: {}", checkpoints.string(), error.message()));
+  }
   for (const auto& entry : fs::directory_iterator(checkpoints, error)) {
     if (entry.is_directory(error) && step_of(entry.path()) >= 0) found.push_back(entry.path());
   }

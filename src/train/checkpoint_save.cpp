@@ -148,7 +148,8 @@ void save_checkpoint(const fs::path& folder, const parallel::ModelState& state,
     if (first_rank) fs::remove_all(temporary, ignored);
     throw AgreedRunError(
         fmt::format("the checkpoint of step {} could not be saved: {}. Earlier checkpoints are "
-                    "intact: free some space (checkpoint.keep_latest_k), then --resume",
+                    "intact; when the cause is mended (a full disk: checkpoint.keep_latest_k), "
+                    "--resume",
                     header.step, error.what()));
   }
 }

@@ -1,13 +1,18 @@
 #include "train/run_folder.h"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <span>
+#include <vector>
 
 #include "core/file.h"
 
@@ -23,18 +28,35 @@ bool has_anything(const fs::path& folder) {
   return fs::is_directory(folder, error) && !fs::is_empty(folder, error);
 }
 
-/// Only what a run writes is ever removed: a wrong --run-dir must not cost anybody a folder.
-void remove_run(const RunFolder& run) {
-  if (!fs::exists(run.config())) {
-    throw ConfigError(fmt::format(
-        "--overwrite refused: {} is not empty and holds no config.toml, so it is not a run folder. "
-        "Choose another --run-dir",
-        run.root.string()));
+/// Everything that a run writes in its folder.
+std::vector<fs::path> run_files(const RunFolder& run) {
+  return {run.config(),    run.plan(),        run.metrics(), run.summary(),
+          run.tokenizer(), run.checkpoints(), run.lock()};
+}
+
+/// True when every entry is one that a run writes: a wrong --run-dir must not cost anybody a file.
+bool is_run_folder(const RunFolder& run) {
+  const std::vector<fs::path> ours = run_files(run);
+  for (const auto& entry : fs::directory_iterator(run.root)) {
+    const std::string name = entry.path().filename().string();
+    const bool known = std::any_of(ours.begin(), ours.end(), [&](const fs::path& path) {
+      return name.rfind(path.filename().string(), 0) == 0;  // temporaries of ours too
+    });
+    if (!known) return false;
   }
-  for (const fs::path& path : {run.config(), run.plan(), run.metrics(), run.summary(),
-                               run.tokenizer(), run.checkpoints()}) {
-    fs::remove_all(path);
-  }
+  return true;
+}
+
+void refuse_foreign(const RunFolder& run, const char* flag) {
+  throw ConfigError(fmt::format(
+      "{} refused: {} holds files that no run writes, so it is not a run folder. Choose another "
+      "--run-dir",
+      flag, run.root.string()));
+}
+
+ConfigError cannot_use(const fs::path& root, const std::string& why) {
+  return ConfigError(fmt::format("cannot use the run folder {}: {}. Choose another --run-dir",
+                                 root.string(), why));
 }
 
 }  // namespace
@@ -43,32 +65,56 @@ fs::path RunFolder::checkpoint(int64_t step) const {
   return checkpoints() / fmt::format("step-{:08d}", step);
 }
 
-RunFolder open_run_folder(const fs::path& root, Existing existing) {
+RunFolder check_run_folder(const fs::path& root, Existing existing) {
   const RunFolder run{root};
   try {
-    if (fs::exists(root) && !fs::is_directory(root)) {
-      throw ConfigError(
-          fmt::format("the run folder {} is a file; choose another --run-dir", root.string()));
+    if (fs::exists(root) && !fs::is_directory(root)) throw cannot_use(root, "it is a file");
+    if (!has_anything(root)) return run;
+    if (existing == Existing::refuse) {
+      throw ConfigError(fmt::format(
+          "the run folder {} exists and is not empty. Continue it with --resume, replace it with "
+          "--overwrite, or choose another --run-dir",
+          root.string()));
     }
-    if (has_anything(root)) {
-      if (existing == Existing::refuse) {
-        throw ConfigError(fmt::format(
-            "the run folder {} exists and is not empty. Continue it with --resume, replace it with "
-            "--overwrite, or choose another --run-dir",
-            root.string()));
-      }
-      if (existing == Existing::overwrite) remove_run(run);
+    if (!is_run_folder(run)) {
+      refuse_foreign(run, existing == Existing::resume ? "--resume" : "--overwrite");
     }
-    fs::create_directories(run.checkpoints());
   } catch (const fs::filesystem_error& error) {
-    throw ConfigError(fmt::format("cannot use the run folder {}: {}. Choose another --run-dir",
-                                  root.string(), error.code().message()));
-  }
-  if (access(run.checkpoints().c_str(), W_OK) != 0) {
-    throw ConfigError(fmt::format("cannot write in the run folder {}: {}. Choose another --run-dir",
-                                  root.string(), std::strerror(errno)));
+    throw cannot_use(root, error.code().message());
   }
   return run;
+}
+
+RunLock open_run_folder(const RunFolder& run, Existing existing) {
+  try {
+    fs::create_directories(run.root);
+    RunLock lock(run);
+    if (existing == Existing::overwrite) {
+      for (const fs::path& path : run_files(run)) {
+        if (path != run.lock()) fs::remove_all(path);
+      }
+    }
+    fs::create_directories(run.checkpoints());
+    if (access(run.checkpoints().c_str(), W_OK) != 0) {
+      throw cannot_use(run.root, std::strerror(errno));
+    }
+    return lock;
+  } catch (const fs::filesystem_error& error) {
+    throw cannot_use(run.root, error.code().message());
+  }
+}
+
+RunLock::RunLock(const RunFolder& run) {
+  const std::string path = run.lock().string();
+  file_ = core::Descriptor(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file_) throw cannot_use(run.root, std::strerror(errno));
+  if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+    throw ConfigError(fmt::format(
+        "the run folder {} is in use by process {}; wait for it, or choose another --run-dir",
+        run.root.string(), core::read_file(path)));
+  }
+  const std::string pid = std::to_string(getpid());
+  if (ftruncate(file_.get(), 0) == 0) core::write_all(file_, std::as_bytes(std::span(pid)), path);
 }
 
 fs::path default_run_folder() {

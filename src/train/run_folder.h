@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+
 #include <vector>
+#include "core/file.h"
 
 namespace tessera::train {
 
@@ -20,13 +22,30 @@ struct RunFolder {
   std::filesystem::path summary() const { return root / "summary.json"; }
   std::filesystem::path tokenizer() const { return root / "tokenizer.json"; }
   std::filesystem::path checkpoints() const { return root / "checkpoints"; }
+  std::filesystem::path lock() const { return root / "lock"; }
   /// checkpoints/step-00000100
   std::filesystem::path checkpoint(int64_t step) const;
 };
 
-/// Makes the folder, or prepares an existing one. Throws ConfigError when it exists and is neither
-/// to be resumed nor overwritten, or is not ours to overwrite, or cannot be written.
-RunFolder open_run_folder(const std::filesystem::path& root, Existing existing);
+/// The folder, where a run may use it; nothing is changed yet. Throws ConfigError when it exists
+/// and is neither to be resumed nor overwritten, when it holds files that no run writes, or cannot
+/// be read.
+RunFolder check_run_folder(const std::filesystem::path& root, Existing existing);
+
+/// A run's claim on its folder while it lives; a second run is refused. Goes with the process, too.
+class RunLock {
+ public:
+  /// Throws ConfigError that names the process which has the folder.
+  explicit RunLock(const RunFolder& run);
+
+ private:
+  core::Descriptor file_;
+};
+
+/// Makes the folder, or empties the old run's where it is to be overwritten, and claims it. Call it
+/// when everything else that can fail has been done. Throws ConfigError when it cannot be written
+/// or another run has it.
+RunLock open_run_folder(const RunFolder& run, Existing existing);
 
 /// A folder for a run that was given none: runs/2026-01-31-142530, by the time the launcher started
 /// (TESSERA_STARTED, the same over restarts) or else by now.

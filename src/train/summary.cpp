@@ -67,6 +67,7 @@ std::string to_json(const Summary& s) {
           {"measured", most(s.dp_bytes_measured)}}}}},
       {"traffic_bytes_per_step_by_rank",
        {{"predicted", s.predicted.dp_bytes_per_step}, {"measured", s.dp_bytes_measured}}},
+      {"bubble_fraction", {{"predicted", 0}, {"measured", 0}}},  // there is no pipeline
       {"exposed_communication_fraction", {{"dp", s.exposed_communication_fraction}}},
       {"lost_seconds",
        {{"checkpoint", s.checkpoint_seconds}, {"validation", s.validation_seconds}}},

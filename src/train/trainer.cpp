@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
+#include <sstream>
 
 #include "core/error.h"
 #include "formats/config_io.h"
@@ -34,7 +36,9 @@ class Run {
   Summary train();
 
  private:
-  void open_folder();
+  void check_ranks_agree();
+  void check_folder();
+  void claim_folder();
   void load_start();
   std::string load_newest_checkpoint();
   void resume_from(const std::filesystem::path& checkpoint);
@@ -62,6 +66,7 @@ class Run {
   RunData data_;
   spec::RunConfig config_;  // resolved
   RunFolder folder_;
+  std::optional<RunLock> lock_;
   int64_t memory_before_ = 0;
   int64_t machine_memory_ = machine_memory_bytes();
   core::MemoryLedger ledger_;
@@ -86,7 +91,8 @@ Run::Run(const TrainOptions& options, comm::Communicator& comm, const Observer& 
     config_ = spec::resolved(with_vocabulary(options_.config, *data_.tokenizer), comm_.size());
   });
   for (const std::string& warning : data_.warnings) notice(warning);
-  open_folder();
+  check_ranks_agree();
+  check_folder();
   product_flops_per_s_ = measure_product_rate(config_);
   prediction_ = predict(config_, comm_.memory_bytes());
   memory_before_ = process_memory_bytes();
@@ -94,16 +100,59 @@ Run::Run(const TrainOptions& options, comm::Communicator& comm, const Observer& 
   replica_ = std::make_unique<parallel::Replica>(config_, comm_, ledger_,
                                                  expected_activation_bytes(config_));
   load_start();
+  claim_folder();
   step_ = std::make_unique<TrainStep>(config_, *replica_, comm_);
   loader_ = std::make_unique<BatchLoader>(*data_.training, config_.training, comm_.size(),
                                           comm_.rank(), origin_);
 }
 
-void Run::open_folder() {
+/// Ranks that were started with different configs would train on, each its own model.
+void Run::check_ranks_agree() {
+  const std::string mine = formats::to_toml(config_);
+  const std::string theirs = broadcast_string(comm_, mine);
   agree(comm_, [&] {
-    if (is_first_rank()) folder_ = open_run_folder(options_.run_dir, options_.existing);
+    std::istringstream here(mine);
+    std::istringstream there(theirs);
+    for (std::string a, b; std::getline(here, a) && std::getline(there, b);) {
+      if (a == b) continue;
+      throw core::ConfigError(
+          fmt::format("this rank was started with another config than rank 0: {} here, {} there. "
+                      "Give all ranks "
+                      "the same command line",
+                      a, b));
+    }
+  });
+}
+
+/// Everything about the run's folder that can be wrong, before anything is changed.
+void Run::check_folder() {
+  agree(comm_, [&] {
+    if (!is_first_rank()) return;
+    folder_ = check_run_folder(options_.run_dir, options_.existing);
+    if (config_.training.load.empty() || options_.existing != Existing::overwrite) return;
+    const std::string load = find_checkpoint(config_.training.load).string();
+    const std::string root = std::filesystem::absolute(folder_.root).lexically_normal().string();
+    if (load.rfind(root, 0) == 0) {
+      throw core::ConfigError(fmt::format(
+          "training.load = {} lies in the run folder that --overwrite would empty. Choose another "
+          "--run-dir",
+          config_.training.load));
+    }
   });
   folder_.root = broadcast_string(comm_, folder_.root.string());
+}
+
+/// From here on the folder is this run's.
+void Run::claim_folder() {
+  agree(comm_, [&] {
+    if (!is_first_rank()) return;
+    lock_.emplace(open_run_folder(folder_, options_.existing));
+    if (origin_.first_step > config_.training.steps) return;  // nothing to do: leave all as it is
+    write_file_atomically(folder_.config(), formats::to_toml(config_));
+    data::save_tokenizer(*data_.tokenizer, folder_.root.string());
+    write_file_atomically(folder_.plan(), to_json(prediction_));
+    metrics_ = std::make_unique<MetricsFile>(folder_.metrics(), origin_.first_step - 1);
+  });
 }
 
 /// Continues a checkpoint. All ranks together; throws what they agree on.
@@ -114,8 +163,8 @@ void Run::resume_from(const std::filesystem::path& checkpoint) {
     if (header.sampler_seed != config_.training.seed) {
       throw core::ConfigError(fmt::format(
           "training.seed = {} but {} was trained with {}: the order of samples would be another, "
-          "and "
-          "some would come twice and others never. Use training.seed = {}, or start a new run from "
+          "and some would come twice and others never. Use training.seed = {}, or start a new run "
+          "from "
           "its weights with training.load",
           config_.training.seed, checkpoint.string(), header.sampler_seed, header.sampler_seed));
     }
@@ -130,15 +179,22 @@ void Run::resume_from(const std::filesystem::path& checkpoint) {
 std::string Run::load_newest_checkpoint() {
   std::vector<std::filesystem::path> found;
   if (is_first_rank()) found = list_checkpoints(folder_.checkpoints());
+  std::string damaged;
   for (;;) {
     const std::string path =
         broadcast_string(comm_, found.empty() ? std::string() : found.back().string());
+    if (path.empty() && !damaged.empty()) {
+      throw AgreedRunError(fmt::format(
+          "no checkpoint in {} can be read; the newest: {}. Start anew with --overwrite",
+          folder_.checkpoints().string(), damaged));
+    }
     if (path.empty()) return "";
     try {
       resume_from(path);
       return path;
     } catch (const AgreedRunError& error) {
       notice(fmt::format("passing over {}: {}", path, error.what()));
+      if (damaged.empty()) damaged = error.what();
       if (is_first_rank()) found.pop_back();
     }
   }
@@ -149,17 +205,11 @@ void Run::load_start() {
   const bool resume = options_.existing == Existing::resume;
   const std::string resumed = resume ? load_newest_checkpoint() : "";
   if (resume && resumed.empty()) notice("no checkpoint to resume from; starting at step 1");
+  if (!resumed.empty() || config_.training.load.empty()) return;
   agree(comm_, [&] {
-    if (resumed.empty() && !config_.training.load.empty()) {
-      load_checkpoint(find_checkpoint(config_.training.load), replica_->state(), LoadWhat::weights);
-      notice("weights loaded from " + config_.training.load);
-    }
-    if (!is_first_rank()) return;
-    write_file_atomically(folder_.config(), formats::to_toml(config_));
-    data::save_tokenizer(*data_.tokenizer, folder_.root.string());
-    write_file_atomically(folder_.plan(), to_json(prediction_));
-    metrics_ = std::make_unique<MetricsFile>(folder_.metrics(), origin_.first_step - 1);
+    load_checkpoint(find_checkpoint(config_.training.load), replica_->state(), LoadWhat::weights);
   });
+  notice("weights loaded from " + config_.training.load);
 }
 
 Summary Run::train() {

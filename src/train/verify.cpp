@@ -74,10 +74,15 @@ VerifyRecord record_run(const spec::RunConfig& config, const data::Dataset& data
   return record;
 }
 
-Tolerance default_tolerance(spec::Precision precision) {
-  if (precision == spec::Precision::fp32) return {};
-  // bf16 rounds every product's result to 8 bits: weights say little then, losses still do.
-  return {5e-3, 5e-2, 5e-2};
+Tolerance default_tolerance(const spec::RunConfig& config, int64_t steps) {
+  Tolerance tolerance;
+  if (config.training.precision == spec::Precision::bf16) {
+    // bf16 rounds every product's result to 8 bits: weights say little then, losses still do.
+    tolerance = {5e-3, 5e-2, 5e-2, 5e-2};
+  }
+  constexpr double kUsualWalk = 20 * 3e-4;  // 20 steps at a usual learning rate
+  tolerance.walk *= std::max(1.0, static_cast<double>(steps) * config.optimizer.lr / kUsualWalk);
+  return tolerance;
 }
 
 namespace {
@@ -92,7 +97,7 @@ double relative(double value, double reference) {
   return reference == 0 ? difference : difference / std::abs(reference);
 }
 
-/// ‖a − b‖ / ‖b‖; ‖a − b‖ where b is (next to) zero or its true value is: see `compare`.
+/// ‖a − b‖ / ‖b‖; ‖a − b‖ when `absolute`, or when b is zero.
 double relative_l2(const std::vector<float>& a, const std::vector<float>& b, bool absolute) {
   if (a.size() != b.size()) return INFINITY;
   double difference = 0;
@@ -171,7 +176,8 @@ LayoutVerdict compare(const VerifyRecord& reference, const VerifyRecord& record,
     verdict.gradients_max_relative_l2 =
         worse(verdict.gradients_max_relative_l2,
               relative_l2(record.gradients[i], reference.gradients[i], absolute));
-    const double off = relative_l2(record.weights[i], reference.weights[i], absolute);
+    double off = relative_l2(record.weights[i], reference.weights[i], absolute);
+    if (absolute) off *= tolerance.weights / tolerance.walk;  // so that one limit serves both
     const double before = verdict.weights_max_relative_l2;
     verdict.weights_max_relative_l2 = worse(before, off);
     if (verdict.weights_max_relative_l2 != before) {

@@ -45,14 +45,48 @@ expect_status 1 checkpoint verify run/checkpoints/step-00000012
 expect_says "damaged"
 expect_status 1 train toy.toml --training.load run/checkpoints/step-00000012 --run-dir run4
 expect_says "damaged"
-expect_status 0 generate run --prompt the --max-new-tokens 4
-expect_status 0 train toy.toml --run-dir run --resume --training.steps 13
+expect_status 1 generate run --prompt the --max-new-tokens 4
+expect_says "damaged"
+expect_status 1 checkpoint verify run
+expect_status 2 train toy.toml --run-dir run --resume --training.seed 5 --training.steps 13
+expect_says "training.seed"
+expect_status 2 train toy.toml --run-dir run --resume --model.hidden_size 64 --training.steps 13
+grep -q "hidden_size = 32" run/config.toml || fail "a refused resume changed config.toml"
+expect_status 0 train --run-dir run --resume --training.steps 13
 expect_says "passing over"
 expect_says "step-00000008 (step 8"
+cp run/summary.json before.json
+expect_status 0 train toy.toml --run-dir run --resume --training.steps 13
+expect_says "nothing to do"
+cmp -s before.json run/summary.json || fail "a run that had nothing to do changed its summary"
+
+expect_status 2 train toy.toml --run-dir run --overwrite --training.load run
+expect_says "overwrite would empty"
+expect_status 2 train toy.toml --run-dir run --overwrite --training.load nowhere
+[ -d run/checkpoints/step-00000013 ] || fail "a refused --overwrite removed the old run"
+expect_status 2 train toy.toml --training.precision fp32 --training.gradient_dtype bf16
+expect_says "gradient_dtype"
+
+"$program" train toy.toml --run-dir busy --training.steps 100000 >busy.out 2>&1 &
+busy=$!
+wait_for_step busy 3 "$busy"
+expect_status 2 train toy.toml --run-dir busy --resume
+expect_says "in use by process $busy"
+kill -TERM "$busy"
+status=0
+wait "$busy" || status=$?
+[ "$status" -eq 143 ] || fail "status $status instead of 143 after SIGTERM"
 
 expect_status 2 verify toy.toml --layouts "dp=2,tp=2; dq=1"
 expect_says "tp"
 expect_says "dq"
 expect_status 2 generate toy.toml
 expect_status 2 launch --nproc-per-node 0 -- train toy.toml
-expect_status 2 nonsense
+expect_status 2 launch --nproc-per-node 2 -- generate run
+expect_status 2 trian toy.toml
+expect_says "try: train"
+expect_status 2 verify toy.toml --layouts "dp=2,dp=3"
+expect_says "twice"
+status=0
+"$program" config check toy.toml >/dev/full 2>out || status=$?
+[ "$status" -eq 1 ] || fail "status $status instead of 1 where the report cannot be written"

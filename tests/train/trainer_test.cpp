@@ -125,6 +125,17 @@ TEST_F(TrainerTest, RefusesAnExistingRunFolder) {
   EXPECT_THROW(run(options("run")), core::ConfigError);
 }
 
+TEST_F(TrainerTest, RefusesRanksWithDifferentConfigs) {
+  const TrainOptions one = options("run");
+  TrainOptions other = one;
+  other.config.training.seed = 99;
+  EXPECT_THROW(run_thread_ranks({2, 2}, {},
+                                [&](comm::Communicator& comm) {
+                                  train(comm.rank() == 0 ? one : other, comm, observer_);
+                                }),
+               core::ConfigError);
+}
+
 TEST_F(TrainerTest, RefusesToOverwriteAFolderThatIsNoRun) {
   fs::create_directories(folder_.path() / "home");
   std::ofstream(folder_.path() / "home/precious.txt") << "mine";
