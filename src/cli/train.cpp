@@ -150,8 +150,11 @@ train::TrainOptions read_options(const Options& options,
     throw core::ConfigError("--resume needs --run-dir RUN: the folder of the run to continue");
   }
   train::TrainOptions train_options;
+  // A run is continued with its own config where none is named, on however many ranks there are.
+  const fs::path own = train::RunFolder{options.run_dir}.config();
+  const std::string fallback = options.resume && fs::exists(own) ? own.string() : "";
   train_options.config = options.config.read(
-      [&](const spec::RunConfig& config) { return world_size_of(environment, config); });
+      [&](const spec::RunConfig& config) { return world_size_of(environment, config); }, fallback);
   train_options.existing = existing_policy(options, environment.restarted);
   train_options.run_dir =
       options.run_dir.empty() ? train::default_run_folder() : fs::path(options.run_dir);
