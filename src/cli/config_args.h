@@ -26,8 +26,8 @@ class ConfigArgs {
   spec::RunConfig read(int64_t world_size) const;
   /// The same where the size of the world depends on the config. Files are read once: one may be a
   /// pipe.
-  /// Where no file is named, `run_config` is read: a run's resolved config, whose number of ranks is
-  /// left open again.
+  /// Where no file is named, `run_config` is read: a run's resolved config, whose number of ranks
+  /// is left open again.
   spec::RunConfig read(const std::function<int64_t(const spec::RunConfig&)>& world_size_of,
                        const std::string& run_config = "") const;
   /// The same with values for keys that the user left alone, as --section.key would give them.

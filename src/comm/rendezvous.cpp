@@ -180,7 +180,7 @@ int make_file(const BoardLayout& layout) {
   }
   if (error != 0) {
     if (fd >= 0) close(fd);
-    struct sysinfo info {};
+    struct sysinfo info{};
     sysinfo(&info);
     throw CommError(fmt::format(
         "no shared memory for {} ranks: {} bytes are needed, {} are free ({}); use fewer ranks on "

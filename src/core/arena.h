@@ -63,9 +63,9 @@ class Arena {
   MemoryLedger& ledger_;
   Category category_;
   std::vector<Chunk> chunks_;
-  size_t chunk_ = 0;     // the chunk being filled
-  int64_t offset_ = 0;   // bytes used in it
-  int64_t used_ = 0;     // live bytes over all chunks
+  size_t chunk_ = 0;    // the chunk being filled
+  int64_t offset_ = 0;  // bytes used in it
+  int64_t used_ = 0;    // live bytes over all chunks
 };
 
 }  // namespace tessera::core

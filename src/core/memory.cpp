@@ -33,7 +33,9 @@ int64_t MemoryLedger::current(Category category) const {
 int64_t MemoryLedger::peak(Category category) const {
   return peak_[static_cast<size_t>(category)].load();
 }
-int64_t MemoryLedger::peak_total() const { return peak_total_.load(); }
+int64_t MemoryLedger::peak_total() const {
+  return peak_total_.load();
+}
 
 Tensor::Tensor(MemoryLedger& ledger, Category category, DType dtype, Shape shape)
     : view_{nullptr, dtype, shape}, ledger_(&ledger), category_(category) {
@@ -41,7 +43,9 @@ Tensor::Tensor(MemoryLedger& ledger, Category category, DType dtype, Shape shape
   ledger_->add(category_, view_.bytes());
 }
 
-Tensor::~Tensor() { release(); }
+Tensor::~Tensor() {
+  release();
+}
 
 Tensor::Tensor(Tensor&& other) noexcept
     : view_(std::exchange(other.view_, {})),

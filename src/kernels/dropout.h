@@ -12,10 +12,10 @@ using core::View;
 /// Which draws a dropout makes. A mask is a pure function of these and of the element's place in
 /// its sample, so it is the same in every layout and need not be stored: backward draws it again.
 struct DropoutKey {
-  float p = 0;          ///< the share dropped; kept elements are scaled by 1 / (1 − p)
-  uint64_t key = 0;     ///< core::stream_key(seed, Stream::dropout)
-  uint64_t step = 0;    ///< optimizer step
-  uint32_t place = 0;   ///< which dropout of the model: layer · 4 + site
+  float p = 0;         ///< the share dropped; kept elements are scaled by 1 / (1 − p)
+  uint64_t key = 0;    ///< core::stream_key(seed, Stream::dropout)
+  uint64_t step = 0;   ///< optimizer step
+  uint32_t place = 0;  ///< which dropout of the model: layer · 4 + site
 };
 
 /// y [B, ...] = dropout(x). `samples` [B] (int64): the global sample number of each row, which with

@@ -10,7 +10,8 @@ using core::ConstView;
 using core::View;
 
 /// y [N, C] = (x − mean) · rstd · weight + bias, with mean and rstd [N] (fp32; fp64 in ref's fp64)
-/// kept for the backward. weight and bias [C] have x's dtype. Statistics in fp32. y may not alias x.
+/// kept for the backward. weight and bias [C] have x's dtype. Statistics in fp32. y may not alias
+/// x.
 void layernorm_forward(View y, View mean, View rstd, ConstView x, ConstView weight, ConstView bias,
                        float eps);
 

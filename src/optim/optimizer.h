@@ -38,7 +38,8 @@ class Optimizer {
 };
 
 /// AdamW with decay groups over the ranges, whose memory is borrowed.
-std::unique_ptr<Optimizer> make_adamw(std::vector<ParameterRange> ranges, const AdamwConfig& config);
+std::unique_ptr<Optimizer> make_adamw(std::vector<ParameterRange> ranges,
+                                      const AdamwConfig& config);
 
 /// Σ g² over the ranges' gradients, in fp64, in the order of the list: the local part of the norm.
 double sum_of_squares(const std::vector<ParameterRange>& ranges);

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 std::atomic<int> interruptions{0};
 
 void interrupt_every_millisecond() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = [](int) { ++interruptions; };  // and no SA_RESTART
   sigaction(SIGALRM, &action, nullptr);
   const itimerval timer{{0, 1000}, {0, 1000}};

@@ -68,7 +68,9 @@ TEST(Tensor, IsZeroedAlignedAndCounted) {
 
 TEST(Tensor, LeavesTheLedgerWhenItDies) {
   MemoryLedger ledger;
-  { const Tensor tensor(ledger, Category::weights, DType::f32, {10}); }
+  {
+    const Tensor tensor(ledger, Category::weights, DType::f32, {10});
+  }
   EXPECT_EQ(ledger.current(Category::weights), 0);
   EXPECT_EQ(ledger.peak(Category::weights), 40);
 }

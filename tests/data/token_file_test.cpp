@@ -182,16 +182,10 @@ TEST(TokenFile, RefusesOtherFilesAndVersions) {
   const TemporaryFolder folder;
   EXPECT_THAT([&] { TokenFile{folder.write("a.bin", "some text")}; }, RefusesWith("20240520"));
   EXPECT_THAT([&] { TokenFile{folder.write("b.bin", "")}; }, RefusesWith("20240520"));
-  EXPECT_THAT(
-      [&] {
-        TokenFile{folder.write("c.bin", raw_file({20240520, 7, 0}, ""))};
-      },
-      RefusesWith("version 7"));
-  EXPECT_THAT(
-      [&] {
-        TokenFile{folder.write("d.bin", raw_file({20240801, 1, 0}, ""))};
-      },
-      RefusesWith("version 1"));
+  EXPECT_THAT([&] { TokenFile{folder.write("c.bin", raw_file({20240520, 7, 0}, ""))}; },
+              RefusesWith("version 7"));
+  EXPECT_THAT([&] { TokenFile{folder.write("d.bin", raw_file({20240801, 1, 0}, ""))}; },
+              RefusesWith("version 1"));
   EXPECT_THAT([&] { TokenFile{folder / "none.bin"}; }, RefusesWith("none.bin", "No such file"));
   EXPECT_FALSE(looks_like_token_file("some text"));
 }
