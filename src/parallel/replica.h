@@ -19,7 +19,7 @@ namespace tessera::parallel {
 ///   zero_gradients, accumulate (once a micro-batch), reduce_gradients, gradient_norm, update
 class Replica {
  public:
-  /// `config` is resolved; `config` and `dp` must outlive this. Weights are initialised from
+  /// `config` is resolved; `dp` must outlive this. Weights are initialised from
   /// training.seed. `activation_bytes`: expected peak of the activation arena.
   Replica(const spec::RunConfig& config, comm::Communicator& dp, core::MemoryLedger& ledger,
           int64_t activation_bytes);
@@ -43,7 +43,7 @@ class Replica {
   core::Arena& arena() { return arena_; }
 
  private:
-  const spec::RunConfig& config_;
+  spec::RunConfig config_;
   comm::Communicator& dp_;
   account::ParameterTable table_;
   ModelState state_;
