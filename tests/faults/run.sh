@@ -9,18 +9,7 @@ layouts=${4:-dp=3,accumulate=2,backend=thread; dp=2,backend=shm}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# Documents of 1 to 59 words, in an order that only looks random.
-awk 'BEGIN {
-  split("tile stone mosaic rank and the of a", words, " ")
-  x = 7
-  for (document = 0; document < 80; ++document) {
-    x = (x * 1103 + 12345) % 65536
-    count = 1 + x % 59
-    line = ""
-    for (i = 0; i < count; ++i) { x = (x * 1103 + 12345) % 65536; line = line words[1 + x % 8] " " }
-    printf "{\"text\": \"%s\"}\n", line
-  }
-}' >"$folder/toy.jsonl"
+"$(dirname "$0")/../toy_text.sh" >"$folder/toy.jsonl"
 
 if [ "$fault" != none ]; then export TESSERA_FAULT="$fault"; fi
 status=0

@@ -2,6 +2,7 @@
 # in a folder of its own that is removed at the end.
 set -eu
 program=$(realpath "$1")
+tests=$(cd "$(dirname "$0")/.." && pwd)
 folder=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || :; rm -rf "$folder"' EXIT
 cd "$folder"
@@ -35,17 +36,7 @@ expect_status() {
 expect_says() { grep -q -e "$1" out || fail "nothing like \"$1\" in the output"; }
 expect_json() { python3 -c 'import json, sys; json.load(sys.stdin)' <out || fail "not one JSON object"; }
 
-awk 'BEGIN {
-  split("tile stone mosaic rank and the of a", words, " ")
-  x = 7
-  for (document = 0; document < 80; ++document) {
-    x = (x * 1103 + 12345) % 65536
-    count = 1 + x % 59
-    line = ""
-    for (i = 0; i < count; ++i) { x = (x * 1103 + 12345) % 65536; line = line words[1 + x % 8] " " }
-    printf "{\"text\": \"%s\"}\n", line
-  }
-}' >toy.jsonl
+"$tests/toy_text.sh" >toy.jsonl
 
 cat >toy.toml <<'END'
 [model]
