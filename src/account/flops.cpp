@@ -9,7 +9,9 @@ int64_t matmul_parameters(const spec::ModelConfig& given) {
   const int64_t kv_heads = config.num_key_value_heads;
   // Queries and the output product have H heads each, keys and values G.
   const int64_t attention = C * config.head_dim * (2 * heads + 2 * kv_heads);
-  const int64_t mlp = 2 * C * config.intermediate_size;
+  // Up and down; llama has a gate beside up.
+  const int64_t mlp_products = config.architecture == spec::Architecture::llama ? 3 : 2;
+  const int64_t mlp = mlp_products * C * config.intermediate_size;
   return config.num_hidden_layers * (attention + mlp) + C * config.vocab_size;
 }
 

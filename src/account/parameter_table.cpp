@@ -8,7 +8,8 @@ namespace {
 
 using core::Shape;
 
-// Legend: C hidden_size, D head_dim, V vocab_size.
+// Legend: C hidden_size, D head_dim, V vocab_size. gpt2 and llama differ in their norms' biases,
+// the gate and the positions.
 
 /// Appends parameters to a table in memory order, keeping the running offset of the open unit.
 class TableWriter {
@@ -55,38 +56,67 @@ class TableWriter {
 
 constexpr double kInitStd = 0.02;
 
-void write_block(TableWriter& table, const spec::ModelConfig& config, int64_t layer) {
+/// LayerNorm's weight and bias, or RMSNorm's weight alone.
+void write_norm(TableWriter& table, const spec::ModelConfig& config, const std::string& name,
+                Role weight, Role bias) {
+  table.vector(name + ".weight", weight, config.hidden_size, Init::ones);
+  if (config.architecture == spec::Architecture::llama) return;
+  table.vector(name + ".bias", bias, config.hidden_size, Init::zeros);
+}
+
+/// What goes into the products that end in the residual stream: every block adds two to it, and
+/// their sum keeps the variance of one.
+double residual_std(const spec::ModelConfig& config) {
+  return kInitStd / std::sqrt(2.0 * static_cast<double>(config.num_hidden_layers));
+}
+
+void write_attention(TableWriter& table, const spec::ModelConfig& config, const std::string& name) {
   const int64_t C = config.hidden_size;
   const int64_t D = config.head_dim;
   const int64_t q_width = config.num_attention_heads * D;
   const int64_t kv_width = config.num_key_value_heads * D;
-  const int64_t mlp_width = config.intermediate_size;
-  // Every block adds two products to the residual stream; their sum keeps the variance of one.
-  const double residual_std =
-      kInitStd / std::sqrt(2.0 * static_cast<double>(config.num_hidden_layers));
+  table.matrix(name + "q_proj.weight", Role::q_weight, {q_width, C}, kInitStd);
+  table.matrix(name + "k_proj.weight", Role::k_weight, {kv_width, C}, kInitStd);
+  table.matrix(name + "v_proj.weight", Role::v_weight, {kv_width, C}, kInitStd);
+  if (config.attention_bias != spec::AttentionBias::none) {
+    table.vector(name + "q_proj.bias", Role::q_bias, q_width, Init::zeros);
+    table.vector(name + "k_proj.bias", Role::k_bias, kv_width, Init::zeros);
+    table.vector(name + "v_proj.bias", Role::v_bias, kv_width, Init::zeros);
+  }
+  if (config.qk_norm) {
+    table.vector(name + "q_norm.weight", Role::q_norm_weight, D, Init::ones);
+    table.vector(name + "k_norm.weight", Role::k_norm_weight, D, Init::ones);
+  }
+  table.matrix(name + "o_proj.weight", Role::o_weight, {C, q_width}, residual_std(config));
+  if (config.attention_bias == spec::AttentionBias::all) {
+    table.vector(name + "o_proj.bias", Role::o_bias, C, Init::zeros);
+  }
+}
 
+void write_mlp(TableWriter& table, const spec::ModelConfig& config, const std::string& name) {
+  const int64_t C = config.hidden_size;
+  const int64_t width = config.intermediate_size;
+  const bool gated = config.architecture == spec::Architecture::llama;
+  if (gated) table.matrix(name + "gate_proj.weight", Role::gate_weight, {width, C}, kInitStd);
+  table.matrix(name + "up_proj.weight", Role::up_weight, {width, C}, kInitStd);
+  if (config.mlp_bias) {
+    if (gated) table.vector(name + "gate_proj.bias", Role::gate_bias, width, Init::zeros);
+    table.vector(name + "up_proj.bias", Role::up_bias, width, Init::zeros);
+  }
+  table.matrix(name + "down_proj.weight", Role::down_weight, {C, width}, residual_std(config));
+  if (config.mlp_bias) table.vector(name + "down_proj.bias", Role::down_bias, C, Init::zeros);
+}
+
+void write_block(TableWriter& table, const spec::ModelConfig& config, int64_t layer) {
   const std::string unit = "layers." + std::to_string(layer);
   const std::string block = "model." + unit;
-  const std::string attention = block + ".self_attn.";
-  const std::string norm1 = block + ".input_layernorm.";
-  const std::string norm2 = block + ".post_attention_layernorm.";
   table.open_unit(unit);
-  table.vector(norm1 + "weight", Role::input_norm_weight, C, Init::ones);
-  table.vector(norm1 + "bias", Role::input_norm_bias, C, Init::zeros);
-  table.matrix(attention + "q_proj.weight", Role::q_weight, {q_width, C}, kInitStd);
-  table.matrix(attention + "k_proj.weight", Role::k_weight, {kv_width, C}, kInitStd);
-  table.matrix(attention + "v_proj.weight", Role::v_weight, {kv_width, C}, kInitStd);
-  table.vector(attention + "q_proj.bias", Role::q_bias, q_width, Init::zeros);
-  table.vector(attention + "k_proj.bias", Role::k_bias, kv_width, Init::zeros);
-  table.vector(attention + "v_proj.bias", Role::v_bias, kv_width, Init::zeros);
-  table.matrix(attention + "o_proj.weight", Role::o_weight, {C, q_width}, residual_std);
-  table.vector(attention + "o_proj.bias", Role::o_bias, C, Init::zeros);
-  table.vector(norm2 + "weight", Role::post_attention_norm_weight, C, Init::ones);
-  table.vector(norm2 + "bias", Role::post_attention_norm_bias, C, Init::zeros);
-  table.matrix(block + ".mlp.up_proj.weight", Role::up_weight, {mlp_width, C}, kInitStd);
-  table.vector(block + ".mlp.up_proj.bias", Role::up_bias, mlp_width, Init::zeros);
-  table.matrix(block + ".mlp.down_proj.weight", Role::down_weight, {C, mlp_width}, residual_std);
-  table.vector(block + ".mlp.down_proj.bias", Role::down_bias, C, Init::zeros);
+  write_norm(table, config, block + ".input_layernorm", Role::input_norm_weight,
+             Role::input_norm_bias);
+  write_attention(table, config, block + ".self_attn.");
+  write_norm(table, config, block + ".post_attention_layernorm", Role::post_attention_norm_weight,
+             Role::post_attention_norm_bias);
+  write_mlp(table, config, block + ".mlp.");
 }
 
 }  // namespace
@@ -121,14 +151,15 @@ ParameterTable parameter_table(const spec::ModelConfig& given) {
   TableWriter table;
   table.open_unit("embed");
   table.matrix("model.embed_tokens.weight", Role::token_embedding, {V, C}, kInitStd);
-  table.matrix("model.embed_positions.weight", Role::position_embedding,
-               {config.max_position_embeddings, C}, kInitStd);
+  if (config.architecture == spec::Architecture::gpt2) {
+    table.matrix("model.embed_positions.weight", Role::position_embedding,
+                 {config.max_position_embeddings, C}, kInitStd);
+  }
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     write_block(table, config, layer);
   }
   table.open_unit("head");
-  table.vector("model.norm.weight", Role::final_norm_weight, C, Init::ones);
-  table.vector("model.norm.bias", Role::final_norm_bias, C, Init::zeros);
+  write_norm(table, config, "model.norm", Role::final_norm_weight, Role::final_norm_bias);
   if (!config.tie_word_embeddings) {
     table.matrix("lm_head.weight", Role::head_weight, {V, C}, kInitStd);
   }

@@ -15,8 +15,9 @@ namespace tessera::account {
 enum class Init : uint8_t { zeros, ones, normal };
 
 /// What a parameter is in its unit: the key by which a layer finds it without its name. The weights
-/// of q, k and v stay neighbours in this order, and so do their biases: model counts on from q to
-/// find those that one fused product serves (model/linear.cpp, Parameters::get_fused).
+/// of q, k and v stay neighbours in this order, and so do their biases, and those of gate and up:
+/// model counts on from the first to find those that one fused product serves (model/linear.cpp,
+/// Parameters::get_fused).
 enum class Role : uint8_t {
   token_embedding,
   position_embedding,
@@ -28,11 +29,15 @@ enum class Role : uint8_t {
   q_bias,
   k_bias,
   v_bias,
+  q_norm_weight,
+  k_norm_weight,
   o_weight,
   o_bias,
   post_attention_norm_weight,
   post_attention_norm_bias,
+  gate_weight,
   up_weight,
+  gate_bias,
   up_bias,
   down_weight,
   down_bias,
@@ -76,9 +81,9 @@ struct ParameterTable {
 };
 
 /// The table of a resolved config with a known vocabulary. Q, K and V lie next to each other, their
-/// weights and then their biases, so that one product serves all three. A tied head has no
-/// parameter of its own. Initialisation is GPT-2's: normal 0.02, and 0.02 / sqrt(2 L) for the two
-/// products that end in the residual stream.
+/// weights and then their biases, so that one product serves all three; so do gate and up. A tied
+/// head has no parameter of its own. Initialisation is GPT-2's: normal 0.02, and 0.02 / sqrt(2 L)
+/// for the two products that end in the residual stream.
 ParameterTable parameter_table(const spec::ModelConfig& config);
 
 }  // namespace tessera::account

@@ -48,6 +48,13 @@ ordered_json json_value(const spec::Value& value) {
   return std::visit([](const auto& concrete) -> ordered_json { return concrete; }, value);
 }
 
+/// The place of a key's own name in an object: below one object for each dot.
+ordered_json& nested(ordered_json& object, std::string_view name) {
+  const size_t dot = name.find('.');
+  if (dot == std::string_view::npos) return object[std::string(name)];
+  return nested(object[std::string(name.substr(0, dot))], name.substr(dot + 1));
+}
+
 void add_limits(const spec::Limits& limits, ordered_json& schema) {
   ordered_json interval = ordered_json::object();
   const double infinity = std::numeric_limits<double>::infinity();
@@ -85,6 +92,9 @@ ordered_json schema_of(const Option& option) {
       break;
     case Kind::choice:
       schema["enum"] = option.choices;
+      for (const std::string_view word : option.choices) {
+        if (word == "true") schema["enum"].insert(schema["enum"].end(), {true, false});
+      }
       break;
   }
   if (option.kind == Kind::integer || option.kind == Kind::real) add_limits(option.limits, schema);
@@ -96,6 +106,19 @@ ordered_json schema_of(const spec::LaterOption& option) {
   ordered_json value = ordered_json::parse(option.neutral, nullptr, false);
   if (value.is_discarded()) value = option.neutral;
   return {{"description", "in this version only this value"}, {"const", value}};
+}
+
+/// The place of a key's schema among `properties`: in the properties of an object for each dot.
+ordered_json& property_at(ordered_json& properties, std::string_view key) {
+  const size_t dot = key.find('.');
+  ordered_json& entry = properties[std::string(key.substr(0, dot))];
+  if (dot == std::string_view::npos) return entry;
+  if (entry.is_null()) {
+    entry = {{"type", "object"},
+             {"additionalProperties", false},
+             {"properties", ordered_json::object()}};
+  }
+  return property_at(entry["properties"], key.substr(dot + 1));
 }
 
 }  // namespace
@@ -116,31 +139,18 @@ std::string to_toml(const spec::RunConfig& config) {
 std::string to_json(const spec::RunConfig& config) {
   ordered_json sections;
   for (const Option& option : spec::options()) {
-    sections[std::string(option.section())][std::string(option.name())] =
-        json_value(option.get(config));
+    nested(sections, option.key) = json_value(option.get(config));
   }
   return sections.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 std::string to_json_schema() {
   ordered_json sections = ordered_json::object();
-  const auto properties_of = [&](std::string_view section) -> ordered_json& {
-    ordered_json& entry = sections[std::string(section)];
-    if (entry.is_null()) {
-      entry = {{"type", "object"},
-               {"additionalProperties", false},
-               {"properties", ordered_json::object()}};
-    }
-    return entry["properties"];
-  };
   for (const Option& option : spec::options()) {
-    properties_of(option.section())[std::string(option.name())] = schema_of(option);
+    property_at(sections, option.key) = schema_of(option);
   }
   for (const spec::LaterOption& option : spec::later_options()) {
-    if (option.neutral.empty()) continue;
-    const size_t dot = option.key.find('.');
-    properties_of(option.key.substr(0, dot))[std::string(option.key.substr(dot + 1))] =
-        schema_of(option);
+    if (!option.neutral.empty()) property_at(sections, option.key) = schema_of(option);
   }
   const ordered_json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                                {"title", "Tessera run"},

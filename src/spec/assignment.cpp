@@ -148,6 +148,7 @@ Violation unknown_key(const std::string& key) {
 AssignmentResult assign(const std::vector<Assignment>& assignments) {
   AssignmentResult result;
   std::vector<std::pair<const Option*, Value>> settings;
+  std::optional<ModelConfig> base;
   for (Assignment assignment : assignments) {
     assignment.key = normalised(assignment.key);
     auto setting = read(assignment, result.violations);
@@ -159,11 +160,16 @@ AssignmentResult assign(const std::vector<Assignment>& assignments) {
         result.violations.push_back(unknown_preset(assignment));
         continue;
       }
-      result.config.model = preset == nullptr ? ModelConfig{} : preset->config;
+      base = preset == nullptr ? std::nullopt : std::optional(preset->config);
     }
     result.origin[assignment.key] = assignment;
     settings.push_back(*std::move(setting));
   }
+  // Without a preset, what keys start from is the family's.
+  for (const auto& [option, value] : settings) {
+    if (option->key == "model.architecture") option->set(result.config, value);
+  }
+  result.config.model = base ? *base : family_defaults(result.config.model.architecture);
   for (const auto& setting : settings) setting.first->set(result.config, setting.second);
   return result;
 }

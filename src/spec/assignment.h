@@ -27,7 +27,8 @@ struct AssignmentResult {
   std::map<std::string, Assignment> origin;  ///< the assignment that each key's value comes from
 };
 
-/// The defaults, under the last preset named, under the assignments in order (a later one wins).
+/// The defaults, under the last preset named (without one, those of the last architecture named),
+/// under the assignments in order (a later one wins).
 /// Mistakes are collected; the keys they concern keep their defaults.
 AssignmentResult assign(const std::vector<Assignment>& assignments);
 

@@ -129,8 +129,11 @@ std::optional<Value> coerced(const Option& option, const Value& value) {
       if (text != nullptr) return std::vector<std::string>{*text};
       if (std::holds_alternative<std::vector<std::string>>(value)) return value;
       return std::nullopt;
-    case Kind::choice:
+    case Kind::choice: {
+      const bool boolean = std::holds_alternative<bool>(value);
+      if (boolean && is_choice(option, to_text(value))) return to_text(value);
       return text != nullptr && is_choice(option, *text) ? std::optional(value) : std::nullopt;
+    }
   }
   return std::nullopt;
 }

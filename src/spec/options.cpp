@@ -10,7 +10,12 @@ namespace {
 template <class Enum>
 constexpr std::array<std::string_view, 0> kWords{};
 template <>
-constexpr std::array<std::string_view, 1> kWords<Architecture>{"gpt2"};
+constexpr std::array<std::string_view, 2> kWords<Architecture>{"gpt2", "llama"};
+template <>
+constexpr std::array<std::string_view, 3> kWords<AttentionBias>{"false", "true", "qkv"};
+template <>
+constexpr std::array<std::string_view, 5> kWords<RopeType>{"none", "linear", "dynamic", "llama3",
+                                                           "yarn"};
 template <>
 constexpr std::array<std::string_view, 2> kWords<Precision>{"fp32", "bf16"};
 template <>
@@ -71,19 +76,19 @@ std::vector<std::string_view> choices_of() {
   }
 }
 
-/// The row of RunConfig::*Section::*Field.
-template <auto Section, auto Field>
+/// The row of RunConfig::*Section::*Field, or of a field of that field and so on.
+template <auto... Path>
 Option row(std::string_view key, std::string_view about, const Limits& limits = {}) {
-  using T = std::remove_cvref_t<decltype(std::declval<RunConfig&>().*Section.*Field)>;
+  using T = std::remove_cvref_t<decltype((std::declval<RunConfig&>().*....*Path))>;
   Option option;
   option.key = key;
   option.kind = kind_of<T>();
   option.about = about;
   option.limits = limits;
   option.choices = choices_of<T>();
-  option.get = [](const RunConfig& config) { return to_value(config.*Section.*Field); };
+  option.get = [](const RunConfig& config) { return to_value((config.*....*Path)); };
   option.set = [](RunConfig& config, const Value& value) {
-    from_value(config.*Section.*Field, value);
+    from_value((config.*....*Path), value);
   };
   return option;
 }
@@ -132,6 +137,35 @@ Limits from_0_to_below_1() {
   return limits;
 }
 
+void add_rope(std::vector<Option>& rows) {
+  constexpr auto S = &RunConfig::model;
+  constexpr auto R = &ModelConfig::rope_scaling;
+  using Rope = RopeScaling;
+  rows.push_back(row<S, &ModelConfig::rope_theta>(
+      "model.rope_theta", "llama: base of the rotary wavelengths", above(0)));
+  rows.push_back(row<S, R, &Rope::rope_type>("model.rope_scaling.rope_type",
+                                             "how rotary positions are stretched"));
+  rows.push_back(row<S, R, &Rope::factor>("model.rope_scaling.factor",
+                                          "how far beyond the original length", at_least(1)));
+  rows.push_back(row<S, R, &Rope::low_freq_factor>(
+      "model.rope_scaling.low_freq_factor",
+      "llama3: wavelengths above original length / this are divided by factor", above(0)));
+  rows.push_back(row<S, R, &Rope::high_freq_factor>(
+      "model.rope_scaling.high_freq_factor",
+      "llama3: wavelengths below original length / this are kept", above(0)));
+  rows.push_back(row<S, R, &Rope::original_max_position_embeddings>(
+      "model.rope_scaling.original_max_position_embeddings",
+      "llama3, yarn: length before the stretching; 0: max_position_embeddings",
+      at_least_or(1, kManyTokens, 0)));
+  rows.push_back(row<S, R, &Rope::beta_fast>("model.rope_scaling.beta_fast",
+                                             "yarn: more rotations than this are kept", above(0)));
+  rows.push_back(row<S, R, &Rope::beta_slow>(
+      "model.rope_scaling.beta_slow", "yarn: fewer rotations are divided by factor", above(0)));
+  rows.push_back(row<S, R, &Rope::attention_factor>(
+      "model.rope_scaling.attention_factor",
+      "yarn: multiplies sines and cosines; 0: 0.1 ln(factor) + 1", at_least(0)));
+}
+
 void add_model(std::vector<Option>& rows) {
   constexpr auto S = &RunConfig::model;
   using M = ModelConfig;
@@ -140,7 +174,8 @@ void add_model(std::vector<Option>& rows) {
   rows.push_back(row<S, &M::hidden_size>("model.hidden_size", "width of the residual stream",
                                          at_least(1, kWide)));
   rows.push_back(row<S, &M::intermediate_size>("model.intermediate_size",
-                                               "width of the MLP; 0: 4 times hidden_size",
+                                               "width of the MLP; 0: 4 times hidden_size (gpt2), "
+                                               "8/3 rounded up to a multiple of 256 (llama)",
                                                at_least_or(1, 16 * kWide, 0)));
   rows.push_back(
       row<S, &M::num_hidden_layers>("model.num_hidden_layers", "blocks", at_least(1, 10'000)));
@@ -159,6 +194,11 @@ void add_model(std::vector<Option>& rows) {
                                                      at_least(1, kManyTokens)));
   rows.push_back(row<S, &M::tie_word_embeddings>("model.tie_word_embeddings",
                                                  "the head is the token embedding"));
+  add_rope(rows);
+  rows.push_back(row<S, &M::qk_norm>("model.qk_norm", "llama: RMSNorm of each head's Q and K"));
+  rows.push_back(row<S, &M::attention_bias>(
+      "model.attention_bias", "biases of attention's products; qkv: of all but the last"));
+  rows.push_back(row<S, &M::mlp_bias>("model.mlp_bias", "biases of the MLP's products"));
   rows.push_back(row<S, &M::norm_eps>("model.norm_eps", "added to a norm's variance", above(0)));
   rows.push_back(row<S, &M::dropout>(
       "model.dropout", "share of embeddings, attention probabilities and block outputs dropped",
@@ -276,11 +316,6 @@ const Option* find_option(std::string_view key) {
 const std::vector<LaterOption>& later_options() {
   static const std::vector<LaterOption> table = {
       {"model.hf", ""},
-      {"model.rope_theta", ""},
-      {"model.rope_scaling", ""},
-      {"model.qk_norm", "false"},
-      {"model.attention_bias", "true"},
-      {"model.mlp_bias", "true"},
       {"training.numerics", "fast"},
       {"optimizer.name", "adamw"},
       {"parallelism.tensor_parallel_degree", "1"},
@@ -312,6 +347,12 @@ const LaterOption* find_later_option(std::string_view key) {
 }
 
 std::string_view name_of(Architecture value) {
+  return word_of(value);
+}
+std::string_view name_of(AttentionBias value) {
+  return word_of(value);
+}
+std::string_view name_of(RopeType value) {
   return word_of(value);
 }
 std::string_view name_of(Precision value) {

@@ -65,8 +65,9 @@ std::string to_text(const Value& value);
 /// The value that `text` means for an option: numbers, true/false/on/off/1/0, words, lists divided
 /// by commas. Empty when it is not of the option's type, or not one of its choices.
 std::optional<Value> from_text(const Option& option, std::string_view text);
-/// `value` as the option's type (an integer is a real too, one word is a list of one); empty when
-/// it is of another type, or not one of its choices.
+/// `value` as the option's type (an integer is a real too, one word is a list of one, a boolean is
+/// the choice "true" or "false" where there is one); empty when it is of another type, or not one
+/// of its choices.
 std::optional<Value> coerced(const Option& option, const Value& value);
 
 /// What a value has to be: "a whole number, -1 or at least 1", "cosine, linear, wsd or constant".
@@ -78,6 +79,8 @@ std::string nearest_legal(const Option& option, const Value& value);
 
 /// The words of files and messages.
 std::string_view name_of(Architecture value);
+std::string_view name_of(AttentionBias value);
+std::string_view name_of(RopeType value);
 std::string_view name_of(Precision value);
 std::string_view name_of(GradientDtype value);
 std::string_view name_of(Decay value);

@@ -20,6 +20,7 @@ class Validator {
   std::vector<Violation> run() {
     check_limits();
     check_model();
+    check_rope();
     check_data();
     check_precision();
     check_batch();
@@ -86,6 +87,57 @@ class Validator {
     }
   }
 
+  /// Rotary positions: what llama needs of them, and what nobody would read.
+  void check_rope() {
+    const ModelConfig model = resolved(config_.model);
+    const RopeScaling& scaling = config_.model.rope_scaling;
+    const RopeScaling defaults;
+    const bool rotary = model.architecture == Architecture::llama;
+    if (rotary && ok({"model.head_dim", "model.hidden_size", "model.num_attention_heads"}) &&
+        model.head_dim % 2 != 0) {
+      add("model.head_dim", "is odd: rotary positions turn pairs",
+          std::to_string(model.head_dim + 1));
+    }
+    const auto unread = [&](std::string_view key, bool changed, std::string_view reader) {
+      if (changed)
+        add(key, "is not used: only " + std::string(reader) + " reads it", "leave it out");
+    };
+    const ModelConfig gpt2;
+    unread("model.rope_theta", !rotary && model.rope_theta != gpt2.rope_theta,
+           "model.architecture = \"llama\"");
+    unread("model.qk_norm", !rotary && model.qk_norm, "model.architecture = \"llama\"");
+    if (!rotary && scaling != defaults) {
+      add("model.rope_scaling.rope_type", "is not used: gpt2 has no rotary positions",
+          "leave rope_scaling out, or model.architecture = \"llama\"");
+      return;
+    }
+    const RopeType type = scaling.rope_type;
+    const bool llama3 = type == RopeType::llama3;
+    const bool yarn = type == RopeType::yarn;
+    unread("model.rope_scaling.factor", type == RopeType::none && scaling.factor != 1,
+           "a rope_scaling.rope_type");
+    unread("model.rope_scaling.low_freq_factor",
+           !llama3 && scaling.low_freq_factor != defaults.low_freq_factor, "rope_type llama3");
+    unread("model.rope_scaling.high_freq_factor",
+           !llama3 && scaling.high_freq_factor != defaults.high_freq_factor, "rope_type llama3");
+    unread("model.rope_scaling.original_max_position_embeddings",
+           !llama3 && !yarn && scaling.original_max_position_embeddings != 0,
+           "rope_type llama3 or yarn");
+    unread("model.rope_scaling.beta_fast", !yarn && scaling.beta_fast != defaults.beta_fast,
+           "rope_type yarn");
+    unread("model.rope_scaling.beta_slow", !yarn && scaling.beta_slow != defaults.beta_slow,
+           "rope_type yarn");
+    unread("model.rope_scaling.attention_factor",
+           !yarn && scaling.attention_factor != defaults.attention_factor, "rope_type yarn");
+    if (llama3 && scaling.high_freq_factor <= scaling.low_freq_factor &&
+        ok({"model.rope_scaling.high_freq_factor", "model.rope_scaling.low_freq_factor"})) {
+      add("model.rope_scaling.high_freq_factor",
+          "has to be more than low_freq_factor " +
+              to_text(find_option("model.rope_scaling.low_freq_factor")->get(config_)),
+          "4, with a low_freq_factor of 1");
+    }
+  }
+
   void check_data() {
     const DataConfig& data = config_.data;
     if (data.path.empty()) {
@@ -94,10 +146,17 @@ class Validator {
     if (data.tokenizer.empty()) {
       add("data.tokenizer", "is empty", "bytes, or a tokenizer's file or folder");
     }
-    const int64_t positions = config_.model.max_position_embeddings;
+    // The one stretching by which sequences may be longer than max_position_embeddings says.
+    const RopeScaling& scaling = config_.model.rope_scaling;
+    const bool stretched =
+        scaling.rope_type == RopeType::dynamic && ok({"model.rope_scaling.factor"});
+    const double stretch = stretched ? scaling.factor : 1.0;
+    const auto positions =
+        static_cast<int64_t>(static_cast<double>(config_.model.max_position_embeddings) * stretch);
     if (ok({"data.seq_len", "model.max_position_embeddings"}) && data.seq_len > positions) {
       add("data.seq_len",
-          "is beyond the model's max_position_embeddings " + std::to_string(positions),
+          "is beyond the model's max_position_embeddings " + std::to_string(positions) +
+              (stretched ? " with rope_scaling" : ""),
           std::to_string(positions) + ", or a larger model.max_position_embeddings");
     }
   }
@@ -153,8 +212,9 @@ class Validator {
     const double rows = static_cast<double>(run.training.micro_batch_size) * tokens;
     const double embedded =
         static_cast<double>(model.vocab_size) + static_cast<double>(model.max_position_embeddings);
+    const double mlp = inner * (model.architecture == Architecture::llama ? 3 : 2);
     const double parameters = width * (embedded + static_cast<double>(model.num_hidden_layers) *
-                                                      (fused + attention + 2 * inner));
+                                                      (fused + attention + mlp));
     if (parameters > kMostParameters) {
       add("model.hidden_size", "makes a model of more than 2^48 parameters with its other sizes",
           "a smaller model");

@@ -29,11 +29,74 @@ TEST(ParameterTable, CountsThePublishedGpt2Sizes) {
   EXPECT_EQ(parameter_table(preset("gpt2-1558m")).num_elements(), 1'557'611'200);
 }
 
+TEST(ParameterTable, CountsThePublishedSizesOfTheLlamaFamily) {
+  EXPECT_EQ(parameter_table(preset("llama-125m")).num_elements(), 124'668'672);
+  EXPECT_EQ(parameter_table(preset("llama-2-7b")).num_elements(), 6'738'415'616);
+  EXPECT_EQ(parameter_table(preset("llama-2-13b")).num_elements(), 13'015'864'320);
+  EXPECT_EQ(parameter_table(preset("llama-2-70b")).num_elements(), 68'976'648'192);
+  EXPECT_EQ(parameter_table(preset("llama-3-8b")).num_elements(), 8'030'261'248);
+  EXPECT_EQ(parameter_table(preset("llama-3-70b")).num_elements(), 70'553'706'496);
+  EXPECT_EQ(parameter_table(preset("llama-3-405b")).num_elements(), 405'853'388'800);
+  EXPECT_EQ(parameter_table(preset("qwen3-0.6b")).num_elements(), 596'049'920);
+  EXPECT_EQ(parameter_table(preset("qwen3-8b")).num_elements(), 8'190'735'360);
+}
+
+TEST(ParameterTable, OfThePlannersShapesIsWhatTheirNamesSay) {
+  EXPECT_NEAR(static_cast<double>(parameter_table(preset("gpt3-175b")).num_elements()), 175e9, 1e9);
+  EXPECT_NEAR(static_cast<double>(parameter_table(preset("gpt-1t")).num_elements()), 1.008e12, 2e9);
+}
+
+spec::ModelConfig small_llama() {
+  spec::ModelConfig config = spec::family_defaults(spec::Architecture::llama);
+  config.hidden_size = 48;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 4;
+  config.num_key_value_heads = 2;
+  config.head_dim = 20;
+  config.intermediate_size = 64;
+  config.vocab_size = 101;
+  return config;
+}
+
+TEST(ParameterTable, HasBiasesAndQkNormsOnlyWhereTheConfigSays) {
+  spec::ModelConfig config = small_llama();
+  // Two norms and seven products a block; the embedding, the last norm and the head.
+  EXPECT_EQ(parameter_table(config).parameters.size(), 2 * 9 + 3u);
+  config.attention_bias = spec::AttentionBias::qkv;
+  EXPECT_EQ(parameter_table(config).parameters.size(), 2 * 12 + 3u);
+  EXPECT_EQ(parameter_table(config).find(1, Role::o_bias), nullptr);
+  config.attention_bias = spec::AttentionBias::all;
+  config.mlp_bias = true;
+  EXPECT_EQ(parameter_table(config).parameters.size(), 2 * 16 + 3u);
+  config.qk_norm = true;
+  EXPECT_EQ(parameter_table(config).parameters.size(), 2 * 18 + 3u);
+  EXPECT_EQ(parameter_table(config).find(1, Role::q_norm_weight)->shape, core::Shape{20});
+}
+
+TEST(ParameterTable, PutsGateAndUpSideBySide) {
+  const ParameterTable table = parameter_table(small_llama());
+  const Parameter* gate = table.find(1, Role::gate_weight);
+  EXPECT_EQ(table.find(1, Role::up_weight)->offset, gate->offset + gate->elements());
+}
+
+TEST(ParameterTable, WidensAttentionByAnExplicitHeadDim) {
+  const ParameterTable table = parameter_table(small_llama());
+  EXPECT_EQ(table.find(1, Role::q_weight)->shape, (core::Shape{80, 48}));
+  EXPECT_EQ(table.find(1, Role::k_weight)->shape, (core::Shape{40, 48}));
+  EXPECT_EQ(table.find(1, Role::o_weight)->shape, (core::Shape{48, 80}));
+}
+
 TEST(ParameterTable, OfTheSmallPresetsIsWhatTheirNamesSay) {
   spec::ModelConfig toy = preset("gpt2-1m");
   toy.vocab_size = 256;
   EXPECT_NEAR(static_cast<double>(parameter_table(toy).num_elements()), 1e6, 0.1e6);
   spec::ModelConfig ten = preset("gpt2-10m");
+  ten.vocab_size = 4096;
+  EXPECT_NEAR(static_cast<double>(parameter_table(ten).num_elements()), 10e6, 0.5e6);
+  toy = preset("llama-1m");
+  toy.vocab_size = 256;
+  EXPECT_NEAR(static_cast<double>(parameter_table(toy).num_elements()), 1e6, 0.1e6);
+  ten = preset("llama-10m");
   ten.vocab_size = 4096;
   EXPECT_NEAR(static_cast<double>(parameter_table(ten).num_elements()), 10e6, 0.5e6);
 }

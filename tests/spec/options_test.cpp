@@ -88,6 +88,21 @@ TEST(Assign, PutsKeysOverThePresetWhereverTheyStand) {
   EXPECT_EQ(result.config.model.vocab_size, 50257);
 }
 
+TEST(Assign, StartsFromTheFamilyWhereNoPresetIsNamed) {
+  const AssignmentResult result =
+      assign({flag("model.attention_bias", "qkv"), flag("model.architecture", "llama")});
+  EXPECT_TRUE(result.violations.empty());
+  EXPECT_FALSE(result.config.model.tie_word_embeddings);
+  EXPECT_FALSE(result.config.model.mlp_bias);
+  EXPECT_EQ(result.config.model.attention_bias, AttentionBias::qkv);
+}
+
+TEST(Assign, TakesABooleanForAChoiceThatHasOne) {
+  Assignment typed = flag("model.attention_bias", "");
+  typed.value = false;
+  EXPECT_EQ(assign({typed}).config.model.attention_bias, AttentionBias::none);
+}
+
 TEST(Assign, LetsTheLastWin) {
   const auto result = assign({flag("training.steps", "5"), flag("training.steps", "7")});
   EXPECT_EQ(result.config.training.steps, 7);

@@ -37,6 +37,58 @@ TEST(Validate, FindsNothingWrongWithAnyPreset) {
   }
 }
 
+RunConfig good_llama() {
+  RunConfig config = good();
+  config.model = find_model_preset("llama-1m")->config;
+  return config;
+}
+
+TEST(Validate, RefusesAnOddHeadDimOnlyForRotaryPositions) {
+  RunConfig config = good_llama();
+  config.model.head_dim = 33;
+  EXPECT_EQ(only(config).key, "model.head_dim");
+  EXPECT_EQ(only(config).suggest, "34");
+  config = good();
+  config.model.head_dim = 33;
+  EXPECT_TRUE(validate(config, 0).empty());
+}
+
+TEST(Validate, RefusesKeysOfRotaryPositionsThatNothingReads) {
+  RunConfig config = good();
+  config.model.rope_theta = 500000;
+  EXPECT_EQ(only(config).key, "model.rope_theta");
+  config = good();
+  config.model.qk_norm = true;
+  EXPECT_EQ(only(config).key, "model.qk_norm");
+  config = good();
+  config.model.rope_scaling.rope_type = RopeType::linear;
+  EXPECT_EQ(only(config).key, "model.rope_scaling.rope_type");
+  config = good_llama();
+  config.model.rope_scaling.factor = 8;
+  EXPECT_EQ(only(config).key, "model.rope_scaling.factor");
+  config.model.rope_scaling.rope_type = RopeType::linear;
+  config.model.rope_scaling.beta_fast = 64;
+  EXPECT_EQ(only(config).key, "model.rope_scaling.beta_fast");
+}
+
+TEST(Validate, RefusesALlama3RampOfNoWidth) {
+  RunConfig config = good_llama();
+  config.model.rope_scaling.rope_type = RopeType::llama3;
+  config.model.rope_scaling.low_freq_factor = 4;
+  EXPECT_EQ(only(config).key, "model.rope_scaling.high_freq_factor");
+}
+
+TEST(Validate, LetsDynamicScalingAloneReachBeyondTheModelsPositions) {
+  RunConfig config = good_llama();
+  config.data.seq_len = 2048;
+  EXPECT_EQ(only(config).key, "data.seq_len");
+  config.model.rope_scaling.rope_type = RopeType::linear;
+  config.model.rope_scaling.factor = 2;
+  EXPECT_EQ(only(config).key, "data.seq_len");
+  config.model.rope_scaling.rope_type = RopeType::dynamic;
+  EXPECT_TRUE(validate(config, 0).empty());
+}
+
 TEST(Validate, RefusesSizesWhoseProductNoMachineHolds) {
   RunConfig config = good();
   config.model.max_position_embeddings = (1 << 24) - 1;
