@@ -284,6 +284,8 @@ void add_rest(std::vector<Option>& rows) {
       at_least(0, kManySamples)));
   rows.push_back(row<&RunConfig::metrics, &MetricsConfig::log_freq>(
       "metrics.log_freq", "steps between lines", at_least(1)));
+  rows.push_back(row<&RunConfig::metrics, &MetricsConfig::tensorboard>(
+      "metrics.tensorboard", "write event files for TensorBoard, in the run folder"));
   constexpr auto M = &RunConfig::comm;
   rows.push_back(row<M, &CommConfig::backend>("comm.backend", "what carries messages"));
   rows.push_back(row<M, &CommConfig::timeout_seconds>(
@@ -333,7 +335,6 @@ const std::vector<LaterOption>& later_options() {
       {"lora.alpha", ""},
       {"lora.targets", ""},
       {"checkpoint.async", "false"},
-      {"metrics.tensorboard", "false"},
       {"profiling.trace", "false"},
   };
   return table;

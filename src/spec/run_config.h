@@ -83,6 +83,7 @@ struct ValidationConfig {
 
 struct MetricsConfig {
   int64_t log_freq = 1;
+  bool tensorboard = false;
 };
 
 struct CommConfig {

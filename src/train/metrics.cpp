@@ -33,6 +33,14 @@ std::string to_json(const StepRecord& r) {
 
 namespace {
 
+constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+
+/// The memory in use, in percent of the machine's; 0: that is not known.
+double memory_percent(const StepRecord& r) {
+  if (r.memory_limit_bytes <= 0) return 0;
+  return 100.0 * static_cast<double>(r.memory_bytes) / static_cast<double>(r.memory_limit_bytes);
+}
+
 /// 12345 as "12,345".
 std::string with_commas(int64_t value) {
   std::string digits = std::to_string(value);
@@ -45,17 +53,29 @@ std::string with_commas(int64_t value) {
 }  // namespace
 
 std::string to_line(const StepRecord& r) {
-  constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-  const double share = r.memory_limit_bytes > 0 ? 100.0 * static_cast<double>(r.memory_bytes) /
-                                                      static_cast<double>(r.memory_limit_bytes)
-                                                : 0;
   std::string line = fmt::format(
       "step: {:2}  loss: {:8.5f}  grad_norm: {:7.4f}  memory: {:5.2f}GiB({:.2f}%)  tps: {}  "
       "tflops: {:.2f}  mfu: {:.2f}%",
-      r.step, r.loss, r.grad_norm, static_cast<double>(r.memory_bytes) / kGib, share,
+      r.step, r.loss, r.grad_norm, static_cast<double>(r.memory_bytes) / kGib, memory_percent(r),
       with_commas(std::llround(r.tokens_per_s)), r.tflops, 100 * r.mfu);
   if (r.validation_loss) line += fmt::format("  validation_loss: {:8.5f}", *r.validation_loss);
   return line;
+}
+
+std::vector<formats::Scalar> to_scalars(const StepRecord& r) {
+  std::vector<formats::Scalar> scalars = {
+      {"loss_metrics/global_avg_loss", r.loss},
+      {"grad_norm", r.grad_norm},
+      {"lr", r.lr},
+      {"throughput(tps)", r.tokens_per_s},
+      {"tflops", r.tflops},
+      {"mfu(%)", 100 * r.mfu},
+      {"time_metrics/end_to_end(s)", r.step_s},
+      {"time_metrics/exposed_communication(s)", r.exposed_communication_s},
+      {"memory/max_active(GiB)", static_cast<double>(r.memory_bytes) / kGib},
+      {"memory/max_active(%)", memory_percent(r)}};
+  if (r.validation_loss) scalars.push_back({"validation_metrics/loss", *r.validation_loss});
+  return scalars;
 }
 
 namespace {

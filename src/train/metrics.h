@@ -5,6 +5,9 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "formats/event_file.h"
 
 namespace tessera::train {
 
@@ -33,6 +36,10 @@ std::string to_json(const StepRecord& record);
 /// "step: 10  loss:  4.12345  grad_norm:  1.2345  memory: 12.34GiB(15.43%)  tps: 12,345
 /// tflops: 123.45  mfu: 12.49%", and the validation loss when there is one.
 std::string to_line(const StepRecord& record);
+
+/// What TensorBoard shows of a step, under torchtitan's tags; throughput is the whole world's, as
+/// in the line.
+std::vector<formats::Scalar> to_scalars(const StepRecord& record);
 
 /// metrics.jsonl: a line a step, flushed, so that a killed run keeps what it wrote.
 class MetricsFile {

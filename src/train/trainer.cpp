@@ -75,6 +75,7 @@ class Run {
   std::unique_ptr<TrainStep> step_;
   std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<MetricsFile> metrics_;
+  std::unique_ptr<formats::EventFile> events_;  // where metrics.tensorboard asks for it
   SampleOrigin origin_;
   double product_flops_per_s_ = 0;
   Summary summary_;
@@ -152,6 +153,8 @@ void Run::claim_folder() {
     data::save_tokenizer(*data_.tokenizer, folder_.root.string());
     write_file_atomically(folder_.plan(), to_json(prediction_));
     metrics_ = std::make_unique<MetricsFile>(folder_.metrics(), origin_.first_step - 1);
+    if (!config_.metrics.tensorboard) return;
+    events_ = std::make_unique<formats::EventFile>(folder_.tensorboard(), origin_.first_step);
   });
 }
 
@@ -267,6 +270,9 @@ bool Run::train_one_step(int64_t step) {
   maybe_validate(step, record);
   if (is_first_rank()) {
     metrics_->write(record);
+    if (events_) {
+      events_->write(static_cast<double>(record.time_us) * 1e-6, step, to_scalars(record));
+    }
     if (observer_.on_step) observer_.on_step(record);
   }
   const int64_t interval = config_.checkpoint.interval;

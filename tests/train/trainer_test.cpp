@@ -102,6 +102,33 @@ TEST_F(TrainerTest, ResumesAtAnotherRankCountWithTheSamplesOfTheUninterruptedRun
   EXPECT_NEAR(elsewhere.loss_last, uninterrupted.loss_last, 5e-7 * uninterrupted.loss_last);
 }
 
+TEST_F(TrainerTest, OpensANewEventFileForEachPartOfARun) {
+  TrainOptions train_options = options("run");
+  train_options.config.metrics.tensorboard = true;
+  train_options.config.checkpoint.interval = 3;
+  train_options.config.checkpoint.keep_latest_k = 0;
+  run(train_options, 2);
+  const fs::path events = folder_.path() / "run/tensorboard";
+  const auto count = [&] {
+    return std::distance(fs::directory_iterator(events), fs::directory_iterator());
+  };
+  EXPECT_EQ(count(), 1);
+  train_options.existing = Existing::resume;
+  run(train_options);  // nothing to do
+  EXPECT_EQ(count(), 1);
+  fs::remove_all(folder_.path() / "run/checkpoints/step-00000006");
+  run(train_options);
+  EXPECT_EQ(count(), 2);
+  train_options.existing = Existing::overwrite;
+  run(train_options);
+  EXPECT_EQ(count(), 1);
+}
+
+TEST_F(TrainerTest, WritesNoEventFileUnasked) {
+  run(options("run"));
+  EXPECT_FALSE(fs::exists(folder_.path() / "run/tensorboard"));
+}
+
 TEST_F(TrainerTest, PassesOverADamagedCheckpointAndSaysSo) {
   TrainOptions train_options = options("run");
   train_options.config.checkpoint.interval = 3;
