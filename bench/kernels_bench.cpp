@@ -17,6 +17,9 @@
 #include "kernels/layernorm.h"
 #include "kernels/random.h"
 #include "kernels/reduce.h"
+#include "kernels/rmsnorm.h"
+#include "kernels/rope.h"
+#include "kernels/swiglu.h"
 
 namespace tessera::kernels {
 namespace {
@@ -122,6 +125,67 @@ void BM_GeluBackward(benchmark::State& state) {
   measure(state, 3 * x.bytes(), [&] { gelu_backward(dx, dy, x); });
 }
 BENCHMARK(BM_GeluBackward)->Arg(0)->Arg(1)->UseRealTime();
+
+void BM_RmsnormForward(benchmark::State& state) {
+  Workspace space;
+  const DType dtype = dtype_of_argument(state);
+  const int64_t N = state.range(1);
+  const View x = space.tensor(dtype, {N, kWidth}), y = space.tensor(dtype, {N, kWidth});
+  const View weight = space.tensor(dtype, {kWidth}), rstd = space.tensor(DType::f32, {N});
+  measure(state, 2 * x.bytes(), [&] { rmsnorm_forward(y, rstd, x, weight, 1e-5f); });
+}
+BENCHMARK(BM_RmsnormForward)->ArgsProduct({{0, 1}, {1024, 8192}})->UseRealTime();
+
+void BM_RmsnormBackwardInput(benchmark::State& state) {
+  Workspace space;
+  const DType dtype = dtype_of_argument(state);
+  const int64_t N = state.range(1);
+  const View x = space.tensor(dtype, {N, kWidth}), dy = space.tensor(dtype, {N, kWidth});
+  const View dx = space.tensor(dtype, {N, kWidth}), weight = space.tensor(dtype, {kWidth});
+  const View rstd = space.tensor(DType::f32, {N});
+  measure(state, 4 * x.bytes(), [&] { rmsnorm_backward_input(dx, dx, dy, x, weight, rstd); });
+}
+BENCHMARK(BM_RmsnormBackwardInput)->ArgsProduct({{0, 1}, {1024, 8192}})->UseRealTime();
+
+void BM_RmsnormBackwardWeight(benchmark::State& state) {
+  Workspace space;
+  const DType dtype = dtype_of_argument(state);
+  const int64_t N = state.range(1);
+  const View x = space.tensor(dtype, {N, kWidth}), dy = space.tensor(dtype, {N, kWidth});
+  const View dweight = space.tensor(DType::f32, {kWidth}), rstd = space.tensor(DType::f32, {N});
+  measure(state, 2 * x.bytes(), [&] { rmsnorm_backward_weight(dweight, dy, x, rstd); });
+}
+BENCHMARK(BM_RmsnormBackwardWeight)->ArgsProduct({{0, 1}, {1024, 8192}})->UseRealTime();
+
+// Llama's sizes of about the same model: 12 heads and 4 key-value heads of width 64, an MLP of
+// 2048.
+void BM_Rope(benchmark::State& state) {
+  Workspace space;
+  const RopeShape shape{4, 256, 16, 64, 20 * 64};
+  const View x = space.tensor(dtype_of_argument(state), {kTokens, shape.row_elements});
+  const View cos = space.tensor(DType::f32, {256, 32}), sin = space.tensor(DType::f32, {256, 32});
+  measure(state, 2 * x.bytes() * 16 / 20, [&] { rope_forward(x, cos, sin, shape); });
+}
+BENCHMARK(BM_Rope)->Arg(0)->Arg(1)->UseRealTime();
+
+void BM_SwigluForward(benchmark::State& state) {
+  Workspace space;
+  const DType dtype = dtype_of_argument(state);
+  const View gate_up = space.tensor(dtype, {kTokens, 4096}),
+             y = space.tensor(dtype, {kTokens, 2048});
+  measure(state, gate_up.bytes() + y.bytes(), [&] { swiglu_forward(y, gate_up); });
+}
+BENCHMARK(BM_SwigluForward)->Arg(0)->Arg(1)->UseRealTime();
+
+void BM_SwigluBackward(benchmark::State& state) {
+  Workspace space;
+  const DType dtype = dtype_of_argument(state);
+  const View gate_up = space.tensor(dtype, {kTokens, 4096}),
+             dy = space.tensor(dtype, {kTokens, 2048});
+  const View dgate_up = space.tensor(dtype, {kTokens, 4096});
+  measure(state, 2 * gate_up.bytes() + dy.bytes(), [&] { swiglu_backward(dgate_up, dy, gate_up); });
+}
+BENCHMARK(BM_SwigluBackward)->Arg(0)->Arg(1)->UseRealTime();
 
 void BM_Add(benchmark::State& state) {
   Workspace space;

@@ -1,14 +1,13 @@
 #include "kernels/layernorm.h"
 
-#include <algorithm>
 #include <type_traits>
 #include <vector>
 
 #include "kernels/dispatch.h"
 #include "kernels/element_type.h"
 #include "kernels/parallel.h"
-#include "kernels/ref/elementwise.h"
 #include "kernels/ref/layernorm.h"
+#include "kernels/row_sums.h"
 #include "kernels/tables.h"
 
 namespace tessera::kernels {
@@ -16,11 +15,6 @@ namespace tessera::kernels {
 namespace {
 
 constexpr int64_t kRowBlock = 8;  // rows a thread takes at once, where rows are independent
-
-// The weight gradient sums over rows: in at most this many blocks of at least this many rows, cut
-// by N alone, each into sums of its own. The blocks' sums are then added in their order.
-constexpr int64_t kMaxSumBlocks = 32;
-constexpr int64_t kMinSumRows = 32;
 
 template <class T>
 LayernormTable<T> layernorm_ref() {
@@ -38,25 +32,6 @@ LayernormTable<T> layernorm() {
                                                {Isa::avx2, layernorm_avx2<T>},
                                                {Isa::ref, layernorm_ref<T>}};
     return choose<Table>(kList)();
-  }
-}
-
-/// `sums` are dweight's C, then dbias' C, once for each block; the first becomes the total.
-template <class F>
-void fold_blocks(F* sums, int64_t blocks, int64_t width) {
-  for (int64_t block = 1; block < blocks; ++block) {
-    const F* part = sums + block * width;
-    for (int64_t c = 0; c < width; ++c) sums[c] += part[c];
-  }
-}
-
-template <class T>
-void accumulate_into(View gradient, const Compute<T>* sums) {
-  const int64_t n = gradient.elements();
-  if (gradient.dtype == core::dtype_of<T>) {
-    ref::accumulate(gradient.as<T>(), sums, n);
-  } else {
-    ref::accumulate(gradient.as<Compute<T>>(), sums, n);
   }
 }
 
@@ -122,17 +97,11 @@ void layernorm_backward_weight(View dweight, View dbias, ConstView dy, ConstView
     const F* means = mean.as<F>();
     const F* rstds = rstd.as<F>();
     const auto kernel = layernorm<T>().backward_weight;
-    const int64_t block = std::max(kMinSumRows, (N + kMaxSumBlocks - 1) / kMaxSumBlocks);
-    const int64_t blocks = (N + block - 1) / block;
-    std::vector<F> sums(static_cast<size_t>(blocks * 2 * C));
-    F* all = sums.data();
-    parallel_blocks(N, block, N * C, [=](int64_t n, int64_t rows) {
-      F* own = all + n / block * 2 * C;
+    const std::vector<F> sums = sum_rows<F>(N, 2 * C, N * C, [=](F* own, int64_t n, int64_t rows) {
       kernel(own, own + C, gradient + n * C, in + n * C, means + n, rstds + n, rows, C);
     });
-    fold_blocks(all, blocks, 2 * C);
-    accumulate_into<T>(dweight, all);
-    accumulate_into<T>(dbias, all + C);
+    accumulate_sums<T>(dweight, sums.data());
+    accumulate_sums<T>(dbias, sums.data() + C);
   });
 }
 

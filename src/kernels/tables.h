@@ -42,6 +42,31 @@ struct LayernormTable {
                           const F* rstd, int64_t N, int64_t C);
 };
 
+/// N rows of width C; see rmsnorm.h. backward_weight adds to sums in the compute type.
+template <class T>
+struct RmsnormTable {
+  using F = Compute<T>;
+  void (*forward)(T* y, F* rstd, const T* x, const T* weight, int64_t N, int64_t C, float eps);
+  void (*backward_input)(T* dx, const T* dresidual, const T* dy, const T* x, const T* weight,
+                         const F* rstd, int64_t N, int64_t C);
+  void (*backward_weight)(F* dweight, const T* dy, const T* x, const F* rstd, int64_t N, int64_t C);
+};
+
+/// The heads of one token, `half` pairs each, next to each other; see rope.h.
+template <class T>
+struct RopeTable {
+  using Function = void(T* heads, const Compute<T>* cos, const Compute<T>* sin, int64_t num_heads,
+                        int64_t half);
+  Function *forward, *backward;
+};
+
+/// N rows of a gate and an up half, I wide each; see swiglu.h.
+template <class T>
+struct SwigluTable {
+  void (*forward)(T* y, const T* gate_up, int64_t N, int64_t I);
+  void (*backward)(T* dgate_up, const T* dy, const T* gate_up, int64_t N, int64_t I);
+};
+
 template <class Weight, class Grad>
 struct AdamwTable {
   void (*step)(Weight* weight, float* master, float* m, float* v, const Grad* grad, int64_t n,
@@ -76,6 +101,21 @@ template <class T>
 LayernormTable<T> layernorm_avx2();
 template <class T>
 LayernormTable<T> layernorm_avx512();
+
+template <class T>
+RmsnormTable<T> rmsnorm_avx2();
+template <class T>
+RmsnormTable<T> rmsnorm_avx512();
+
+template <class T>
+RopeTable<T> rope_avx2();
+template <class T>
+RopeTable<T> rope_avx512();
+
+template <class T>
+SwigluTable<T> swiglu_avx2();
+template <class T>
+SwigluTable<T> swiglu_avx512();
 
 template <class Weight, class Grad>
 AdamwTable<Weight, Grad> adamw_avx2();

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/ref/elementwise.h"
-#include "kernels/simd/exp.h"
+#include "kernels/simd/gate.h"
 #include "kernels/simd/loop.h"
 #include "kernels/tables.h"
 
@@ -23,26 +23,14 @@ void accumulate(To* y, const From* x, int64_t n) {
   for_each_vector<V>(n, [=](auto at) { at.store(y, V::add(at.load(y), at.load(x))); });
 }
 
-// (1 + tanh u) / 2 is the logistic function σ of w = 2u. With e = exp(−|w|) and r = 1 / (1 + e),
-// σ(w) is r right of 0 and e·r left of it, and σ·(1 − σ) is e·r² on both sides: one exponential,
-// no overflow, and none of the cancellation of 1 + tanh u and 1 − tanh² u far out.
+// (1 + tanh u) / 2 is the logistic function σ of w = 2u:
 //   y = x · σ(w),   dy/dx = σ(w) + x · σ(w) · (1 − σ(w)) · w'.
 inline constexpr auto kLinear = static_cast<float>(2 * ref::kGeluScale);
 inline constexpr auto kCubic = static_cast<float>(2 * ref::kGeluScale * ref::kGeluCubic);
 
 template <class V>
-struct Gate {
-  typename V::F value;   // σ(w)
-  typename V::F spread;  // σ(w) · (1 − σ(w))
-};
-
-template <class V>
 TESSERA_INLINE Gate<V> gelu_gate(typename V::F x, typename V::F x2) {
-  const auto w = V::mul(x, V::fma(x2, V::set(kCubic), V::set(kLinear)));
-  const auto e = exp<V>(V::sub(V::zero(), V::abs(w)));
-  const auto r = V::div(V::set(1), V::add(V::set(1), e));
-  const auto left = V::mul(e, r);
-  return {V::select(V::less(w, V::zero()), left, r), V::mul(left, r)};
+  return logistic<V>(V::mul(x, V::fma(x2, V::set(kCubic), V::set(kLinear))));
 }
 
 template <class V, class T>
