@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -27,6 +28,8 @@ struct DataOptions {
   std::string output;
   int32_t vocab_size = 4096;
   int64_t preview_tokens = 32;
+  data::DataFormat format = data::DataFormat::automatic;
+  data::ShardOptions shards;
   bool overwrite = false;
   bool json = false;
 };
@@ -57,19 +60,21 @@ void train_tokenizer(const DataOptions& options) {
   refuse_existing(file, options.overwrite);
   data::BpeTrainer trainer({options.vocab_size});
   int64_t documents = 0;
+  const bool any_name = options.format == data::DataFormat::text;
   for (const std::string& path : options.inputs) {
-    documents +=
-        data::for_each_document(path, [&](std::string_view text) { trainer.add(text); }).documents;
+    const auto add = [&](std::string_view text) { trainer.add(text); };
+    documents += data::for_each_document(path, add, any_name).documents;
   }
   const auto tokenizer = trainer.train();
 
   data::Encoder encoder(*tokenizer);
   std::vector<int32_t> ids;
   for (const std::string& path : options.inputs) {
-    data::for_each_document(path, [&](std::string_view text) {
+    const auto encode = [&](std::string_view text) {
       ids.clear();
       encoder.encode(text, ids);
-    });
+    };
+    data::for_each_document(path, encode, any_name);
   }
   std::vector<std::string> warnings;
   if (tokenizer->vocab_size() < options.vocab_size) {
@@ -99,14 +104,18 @@ void train_tokenizer(const DataOptions& options) {
 
 void tokenize(const DataOptions& options) {
   refuse_existing(options.output, options.overwrite);
-  const data::DataSource source{options.inputs, data::load_tokenizer(options.tokenizer)};
-  const data::Corpus corpus = data::write_token_file(source, options.output);
-  const data::TokenFile file(options.output);
+  refuse_existing(data::shard_path(options.output, 1), options.overwrite);
+  const data::DataSource source{options.inputs, data::load_tokenizer(options.tokenizer),
+                                options.format};
+  const data::WrittenTokens written =
+      data::write_token_files(source, options.output, options.shards);
+  const data::Corpus& corpus = written.corpus;
   print_warnings(corpus.warnings);
   if (options.json) {
-    return print_json({{"token_file", options.output},
-                       {"token_bytes", file.token_bytes()},
-                       {"tokens", file.num_tokens()},
+    return print_json({{"token_file", written.files.front()},
+                       {"token_files", written.files},
+                       {"token_bytes", written.token_bytes},
+                       {"tokens", written.tokens},
                        {"vocab_size", source.tokenizer->vocab_size()},
                        {"documents", corpus.documents.documents},
                        {"empty_documents", corpus.documents.empty},
@@ -116,9 +125,11 @@ void tokenize(const DataOptions& options) {
                        {"bytes_per_token", bytes_per_token(corpus.encoded)},
                        {"warnings", corpus.warnings}});
   }
-  fmt::print("{}: {} tokens of {} bytes from {} documents, {} bytes; {:.2f} bytes a token\n",
-             options.output, file.num_tokens(), file.token_bytes(), corpus.documents.documents,
-             corpus.encoded.bytes, bytes_per_token(corpus.encoded));
+  const size_t files = written.files.size();
+  fmt::print("{}{}: {} tokens of {} bytes from {} documents, {} bytes; {:.2f} bytes a token\n",
+             written.files.front(), files == 1 ? "" : fmt::format(" and {} more", files - 1),
+             written.tokens, written.token_bytes, corpus.documents.documents, corpus.encoded.bytes,
+             bytes_per_token(corpus.encoded));
 }
 
 bool is_tokenizer(const std::string& path) {
@@ -146,7 +157,7 @@ Json show_tokenizer(const std::string& path) {
 /// Reads all tokens once: how many, of which documents, and how much a frequency table knows.
 Json show_data(const std::string& path, const DataOptions& options,
                const std::shared_ptr<const data::Tokenizer>& tokenizer) {
-  const data::Corpus corpus = data::load_corpus({{path}, tokenizer});
+  const data::Corpus corpus = data::load_corpus({{path}, tokenizer, options.format});
   const data::TokenSource& tokens = *corpus.tokens;
   const bool is_text = corpus.documents.documents > 0;
   std::vector<int32_t> ids;
@@ -166,7 +177,6 @@ Json show_data(const std::string& path, const DataOptions& options,
               {"kind", !is_text                                             ? "tokens"
                        : data::text_format(path) == data::TextFormat::plain ? "text"
                                                                             : "json-lines"},
-              {"file_bytes", std::filesystem::file_size(path)},
               {"tokens", tokens.size()},
               {"documents", is_text ? corpus.documents.documents : separators},
               {"vocab_size", tokenizer->vocab_size()},
@@ -219,6 +229,9 @@ void add_input_and_output(CLI::App& command, DataOptions& options, const char* o
       ->required();
   command.add_option("--output", options.output, output)->required();
   command.add_flag("--overwrite", options.overwrite, "replace an output that is there");
+  command.add_option("--format", options.format, "of the input: auto or text (whatever its name)")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, data::DataFormat>{
+          {"auto", data::DataFormat::automatic}, {"text", data::DataFormat::text}}));
 }
 
 }  // namespace
@@ -237,15 +250,32 @@ void add_data_verb(CLI::App& app, int& status) {
                    "tokens: 256 bytes, merges, and the separator")
       ->capture_default_str();
 
-  CLI::App* write =
-      add_command(*verb, options, status, "tokenize", "Write text as a token file", tokenize);
+  CLI::App* write = add_command(*verb, options, status, "tokenize",
+                                "Write text as a token file of llm.c's format", tokenize);
   add_input_and_output(*write, *options, "the token file, such as train.bin");
   write->add_option("--tokenizer", options->tokenizer, kTokenizer)->capture_default_str();
+  write
+      ->add_option("--shard-tokens,--shard_tokens", options->shards.shard_tokens,
+                   "write NAME_000001.bin, NAME_000002.bin, ... of at most so many tokens")
+      ->check(CLI::Range(int64_t{1}, data::kMaxShardTokens));
+  write->add_option("--dtype", options->shards.width, "of an id: auto, uint16 or uint32")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, data::TokenWidth>{{"auto", data::TokenWidth::automatic},
+                                                  {"uint16", data::TokenWidth::u16},
+                                                  {"uint32", data::TokenWidth::u32}}));
 
   CLI::App* look = add_command(*verb, options, status, "show",
                                "What is in text, token files and tokenizers", show);
   look->add_option("files", options->inputs, "text, token files, tokenizers")->required();
   look->add_option("--tokenizer", options->tokenizer, kTokenizer)->capture_default_str();
+  look->add_option("--format", options->format,
+                   "of the files: auto, text, llm.c, nanogpt (uint16 without a header), megatron")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, data::DataFormat>{{"auto", data::DataFormat::automatic},
+                                                  {"text", data::DataFormat::text},
+                                                  {"llm.c", data::DataFormat::llmc},
+                                                  {"nanogpt", data::DataFormat::nanogpt},
+                                                  {"megatron", data::DataFormat::megatron}}));
   look->add_option("--preview-tokens,--preview_tokens", options->preview_tokens,
                    "tokens of the beginning to show")
       ->capture_default_str();

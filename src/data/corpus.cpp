@@ -16,28 +16,42 @@ namespace {
 
 constexpr int64_t kCheckedAtStart = int64_t{1} << 30;  // tokens: seconds of reading
 
-bool is_token_file(const std::string& path) {
-  return looks_like_token_file(open_named(path, "The data file").bytes());
-}
-
-std::shared_ptr<const TokenFile> open_token_file(const std::string& path, int64_t vocab_size,
+std::shared_ptr<const TokenFile> open_token_file(const std::string& path, const DataSource& source,
                                                  std::vector<std::string>& warnings) {
-  auto file = std::make_shared<const TokenFile>(path);
+  const int64_t vocab_size = source.tokenizer->vocab_size();
+  auto file = std::make_shared<const TokenFile>(
+      path, TokenFileOptions{source.format, vocab_size, source.tokenizer->separator()});
   if (file->num_tokens() == 0) {
     throw core::ConfigError(fmt::format(
         "The token file \"{}\" is empty: there is nothing to train on. Make it again with `tessera "
         "data tokenize`.",
         path));
   }
-  if (file->token_bytes() == 2 && vocab_size > kMaxVocab16) {
+  if (file->token_bytes() <= 2 && vocab_size > kMaxVocab16) {
     warnings.push_back(fmt::format(
         "The token file \"{}\" has uint16 ids, but the vocabulary has {} tokens: if it was made "
         "with this tokenizer, ids above 65535 were cut to others. Make it again with `tessera "
         "data tokenize`.",
         path, vocab_size));
   }
+  if (file->format() == DataFormat::nanogpt && source.format == DataFormat::automatic) {
+    warnings.push_back(fmt::format(
+        "\"{}\" has no header; it is read as nanoGPT's, uint16 ids. data.format = \"nanogpt\" says "
+        "so for certain.",
+        path));
+  }
+  if (file->added_separators() > 0) {
+    warnings.push_back(fmt::format(
+        "{} of {} documents of \"{}\" do not end with the separator {}; it is read after each.",
+        file->added_separators(), file->num_documents().value_or(0), path,
+        source.tokenizer->separator()));
+  }
   if (file->num_tokens() <= kCheckedAtStart) file->check_ids(vocab_size);
   return file;
+}
+
+bool is_text(const std::string& path, DataFormat format) {
+  return (format == DataFormat::automatic ? format_of(path) : format) == DataFormat::text;
 }
 
 void finish_counts(const EncodeCounts& encoded, Corpus& corpus) {
@@ -62,13 +76,15 @@ void finish_counts(const EncodeCounts& encoded, Corpus& corpus) {
 
 /// Appends the tokens of every document of a text file and the separator after each, calling `next`
 /// when a document is in `ids`.
-void tokenize_file(const std::string& path, Encoder& encoder, int32_t separator, Corpus& corpus,
-                   std::vector<int32_t>& ids, const std::function<void()>& next) {
-  const DocumentCounts counts = for_each_document(path, [&](std::string_view document) {
+void tokenize_file(const std::string& path, const DataSource& source, Encoder& encoder,
+                   Corpus& corpus, std::vector<int32_t>& ids, const std::function<void()>& next) {
+  const int32_t separator = source.tokenizer->separator();
+  const auto encode = [&](std::string_view document) {
     encoder.encode(document, ids);
     ids.push_back(separator);
     next();
-  });
+  };
+  const DocumentCounts counts = for_each_document(path, encode, source.format == DataFormat::text);
   corpus.documents.documents += counts.documents;
   corpus.documents.empty += counts.empty;
 }
@@ -145,12 +161,12 @@ Corpus load_corpus(const DataSource& source) {
   auto tokens = std::make_shared<TokenSource>(vocab_size);
   Encoder encoder(*source.tokenizer);
   for (const std::string& path : source.paths) {
-    if (is_token_file(path)) {
-      tokens->append(open_token_file(path, vocab_size, corpus.warnings));
+    if (!is_text(path, source.format)) {
+      tokens->append(open_token_file(path, source, corpus.warnings));
       continue;
     }
     std::vector<int32_t> ids;
-    tokenize_file(path, encoder, source.tokenizer->separator(), corpus, ids, [] {});
+    tokenize_file(path, source, encoder, corpus, ids, [] {});
     tokens->append(std::move(ids));
   }
   corpus.tokens = std::move(tokens);
@@ -158,21 +174,24 @@ Corpus load_corpus(const DataSource& source) {
   return corpus;
 }
 
-Corpus write_token_file(const DataSource& source, const std::string& output) {
+WrittenTokens write_token_files(const DataSource& source, const std::string& output,
+                                const ShardOptions& options) {
   require_paths(source);
-  Corpus corpus;
+  WrittenTokens written;
   Encoder encoder(*source.tokenizer);
-  TokenFileWriter writer(output, source.tokenizer->vocab_size());
+  TokenShardWriter writer(output, source.tokenizer->vocab_size(), options);
   std::vector<int32_t> ids;
   for (const std::string& path : source.paths) {
-    tokenize_file(path, encoder, source.tokenizer->separator(), corpus, ids, [&] {
-      writer.append(ids);
+    tokenize_file(path, source, encoder, written.corpus, ids, [&] {
+      writer.append_document(ids);
       ids.clear();
     });
   }
-  writer.finish();
-  finish_counts(encoder.counts(), corpus);
-  return corpus;
+  written.files = writer.finish();
+  written.tokens = writer.num_tokens();
+  written.token_bytes = writer.token_bytes();
+  finish_counts(encoder.counts(), written.corpus);
+  return written;
 }
 
 Split split_corpus(const std::shared_ptr<const TokenSource>& tokens, const SplitOptions& options) {

@@ -10,6 +10,7 @@
 #include "data/documents.h"
 #include "data/encoder.h"
 #include "data/token_source.h"
+#include "data/token_writer.h"
 #include "data/tokenizer.h"
 
 namespace tessera::data {
@@ -17,6 +18,7 @@ namespace tessera::data {
 struct DataSource {
   std::vector<std::string> paths;  ///< plain text, JSON Lines and token files, in order
   std::shared_ptr<const Tokenizer> tokenizer;
+  DataFormat format = DataFormat::automatic;  ///< of every path
 };
 
 /// A run's text as one stream of tokens; the separator ends every document that came as text.
@@ -34,9 +36,18 @@ struct Corpus {
 /// beyond the vocabulary.
 Corpus load_corpus(const DataSource& source);
 
-/// Tokenizes text files into a token file, document by document: memory holds one of them. Warnings
-/// and counts are load_corpus'; `tokens` is empty. Throws as that and TokenFileWriter do.
-Corpus write_token_file(const DataSource& source, const std::string& output);
+/// What write_token_files made.
+struct WrittenTokens {
+  std::vector<std::string> files;
+  int64_t tokens = 0;
+  int64_t token_bytes = 0;  ///< of one token
+  Corpus corpus;            ///< counts and warnings as load_corpus gives; `tokens` is empty
+};
+
+/// Tokenizes text files into token files, document by document: memory holds one of them. Throws as
+/// load_corpus and TokenShardWriter do.
+WrittenTokens write_token_files(const DataSource& source, const std::string& output,
+                                const ShardOptions& options = {});
 
 /// How one run cuts its tokens.
 struct SplitOptions {

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "data/file.h"
 #include "data/json_text.h"
-#include "data/token_file.h"
+#include "data/token_format.h"
 
 namespace tessera::data {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 }
 
 /// Files that would train without complaint, and teach nothing.
-void refuse_other_formats(const std::string& path, std::string_view bytes) {
+void refuse_other_formats(const std::string& path, std::string_view bytes, bool any_name) {
   struct Kind {
     std::string_view start;
     const char* what;
@@ -34,17 +34,18 @@ void refuse_other_formats(const std::string& path, std::string_view bytes) {
       {"PK\x03\x04", "is a zip archive. Unpack it, and name the text files in it."},
       {"PAR1", "is a Parquet file. Export its text column as JSON Lines (.jsonl)."},
       {"%PDF-", "is a PDF. Export its text first."},
+      {"\x93NUMPY", "is a NumPy array. Write its ids as a token file."},
   };
   for (const Kind& kind : kKinds) {
     if (bytes.starts_with(kind.start)) refuse(path, kind.what);
   }
-  if (looks_like_token_file(bytes)) {
+  if (has_llmc_magic(bytes) || has_megatron_magic(bytes)) {
     refuse(path, "is a token file, not text: it is tokenized already.");
   }
+  if (any_name) return;
   if (path.ends_with(".bin")) {
     refuse(path,
-           "is named .bin, but has no token file's magic number, 20240520 or 20240801. Make it "
-           "again with `tessera data tokenize`, or rename it if it is text.");
+           "is named as token files are. Name text here, or say that it is text: --format text.");
   }
   if (path.ends_with(".json")) {
     refuse(path,
@@ -82,10 +83,11 @@ TextFormat text_format(std::string_view path) {
 }
 
 DocumentCounts for_each_document(const std::string& path,
-                                 const std::function<void(std::string_view)>& visit) {
+                                 const std::function<void(std::string_view)>& visit,
+                                 bool any_name) {
   const core::MappedFile file = open_named(path, "The data file");
   const std::string_view bytes = file.bytes();
-  refuse_other_formats(path, bytes);
+  refuse_other_formats(path, bytes, any_name);
   DocumentCounts counts;
   if (text_format(path) == TextFormat::json_lines) {
     counts = visit_lines(path, bytes, visit);

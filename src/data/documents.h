@@ -23,9 +23,10 @@ struct DocumentCounts {
 /// Bytes come as they are in the file: no translation of line ends, and malformed UTF-8 is kept.
 /// Throws ConfigError for a file that is missing, unreadable, a folder, empty, or evidently
 /// something else (compressed, a token file), and for a line that is not a JSON object with a
-/// string "text", by its number.
+/// string "text", by its number. A .bin is something else, unless `any_name`.
 DocumentCounts for_each_document(const std::string& path,
-                                 const std::function<void(std::string_view)>& visit);
+                                 const std::function<void(std::string_view)>& visit,
+                                 bool any_name = false);
 
 /// By the file's name.
 TextFormat text_format(std::string_view path);

@@ -3,47 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 
 #include "core/error.h"
 #include "data/file.h"
+#include "data/utf8.h"
 
 namespace tessera::data {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "token files are little-endian");
 
-using Header = std::array<uint32_t, 256>;
-static_assert(sizeof(Header) == kTokenFileHeaderBytes);
-
-constexpr int32_t kVersion16 = 1;
-constexpr int32_t kVersion32 = 7;
-
-int32_t magic_of(std::string_view bytes) {
-  int32_t magic = 0;
-  if (bytes.size() >= sizeof magic) std::memcpy(&magic, bytes.data(), sizeof magic);
-  return magic;
-}
-
 [[noreturn]] void refuse(const std::string& path, const std::string& why_and_what_to_do) {
   throw core::ConfigError(fmt::format("The token file \"{}\" {}", path, why_and_what_to_do));
 }
 
-TokenWidth chosen_width(TokenWidth width, int64_t vocab_size) {
-  if (width == TokenWidth::u16 && vocab_size > kMaxVocab16) {
-    throw core::ConfigError(fmt::format(
-        "A vocabulary of {} tokens does not fit into uint16, which ends at id 65535: larger ids "
-        "would be cut to others that look right. Write uint32.",
-        vocab_size));
-  }
-  if (width != TokenWidth::automatic) return width;
-  return vocab_size <= kMaxVocab16 ? TokenWidth::u16 : TokenWidth::u32;
-}
-
 /// The number of tokens that the header gives, checked against the file's size.
-int64_t token_count(const std::string& path, const Header& header, int64_t file_bytes,
+int64_t token_count(const std::string& path, const TokenFileHeader& header, int64_t file_bytes,
                     int64_t token_bytes) {
   const uint64_t claimed = (uint64_t{header[3]} << 32) | header[2];
   const int64_t body = file_bytes - kTokenFileHeaderBytes;
@@ -67,103 +44,224 @@ int64_t token_count(const std::string& path, const Header& header, int64_t file_
                    claimed, token_bytes, expected, file_bytes));
 }
 
+/// True for what a person would call text: characters, line ends and tabs, and nothing else.
+bool looks_like_text(std::string_view bytes) {
+  constexpr size_t kEnough = 4096;
+  const std::string_view start = bytes.substr(0, kEnough);
+  constexpr size_t kCutCharacter = 3;  // bytes of a character that the cut may have left
+  if (utf8_valid_prefix(start) + kCutCharacter < start.size()) return false;
+  return std::none_of(start.begin(), start.end(), [](char c) {
+    return static_cast<uint8_t>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f';
+  });
+}
+
+/// True when every other 16-bit number is so small that they are the upper halves of wider ids.
+bool looks_like_wider_ids(const std::vector<int32_t>& ids) {
+  constexpr int32_t kSmall = 3;  // vocabularies up to 2^18
+  size_t large = 0;
+  for (size_t i = 1; i < ids.size(); i += 2) {
+    if (ids[i] > kSmall) return false;
+    large += ids[i - 1] > kSmall;
+  }
+  return large > ids.size() / 4;
+}
+
+/// True for what llm.c's header leaves once its first words are damaged: zeros, or nearly so.
+bool looks_like_llmc_header(std::string_view bytes) {
+  constexpr size_t kWords = 16;  // bytes of the words that are used
+  constexpr ptrdiff_t kDamaged = 8;
+  const std::string_view rest =
+      bytes.substr(std::min(kWords, bytes.size()), kTokenFileHeaderBytes - kWords);
+  return std::count(rest.begin(), rest.end(), '\0') + kDamaged > std::ssize(rest) &&
+         std::ssize(rest) > 2 * kDamaged;
+}
+
+template <class T>
+void widen(const char* from, std::span<int32_t> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    T id;
+    std::memcpy(&id, from + i * sizeof id, sizeof id);
+    if constexpr (sizeof(T) == 8) {
+      out[i] = id < 0 || id > INT32_MAX ? -1 : static_cast<int32_t>(id);
+    } else {
+      out[i] = static_cast<int32_t>(id);
+    }
+  }
+}
+
+constexpr const char* kSayWhich =
+    "Say what it is with data.format or --format: \"nanogpt\" (uint16 ids without a header), "
+    "\"megatron\" or \"text\"; or make it again with `tessera data tokenize`.";
+
+DataFormat settled(const std::string& path, DataFormat format) {
+  CHECK(format != DataFormat::text);
+  return format == DataFormat::automatic ? format_of(path) : format;
+}
+
 }  // namespace
 
-TokenFileWriter::TokenFileWriter(const std::string& path, int64_t vocab_size, TokenWidth width)
+TokenFile::TokenFile(const std::string& path, const TokenFileOptions& options)
     : path_(path),
-      vocab_size_(vocab_size),
-      width_(chosen_width(width, vocab_size)),
-      file_(create_named(path)) {
-  write_header(true);
-}
-
-void TokenFileWriter::write_header(bool first) {
-  Header header{};
-  const bool narrow = width_ == TokenWidth::u16;
-  header[0] = static_cast<uint32_t>(narrow ? kTokenFileMagic16 : kTokenFileMagic32);
-  header[1] = static_cast<uint32_t>(narrow ? kVersion16 : kVersion32);
-  header[2] = static_cast<uint32_t>(num_tokens_);
-  header[3] = static_cast<uint32_t>(num_tokens_ >> 32);
-  const auto bytes = std::as_bytes(std::span(header));
-  if (first) {
-    file_.write(bytes);
+      format_(settled(path, options.format)),
+      file_(open_named(format_ == DataFormat::megatron ? megatron_paths(path).tokens : path,
+                       "The token file")) {
+  if (format_ == DataFormat::nanogpt) {
+    open_nanogpt(options);
+  } else if (format_ == DataFormat::megatron) {
+    open_megatron(options);
   } else {
-    file_.overwrite(0, bytes);
+    open_llmc();
   }
 }
 
-void TokenFileWriter::append(std::span<const int32_t> tokens) {
-  const auto width = static_cast<size_t>(token_bytes());
-  encoded_.resize(tokens.size() * width);
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    const int32_t id = tokens[i];
-    if (id < 0 || id >= vocab_size_) {
-      throw core::ConfigError(
-          fmt::format("Token {} at place {} does not belong to the vocabulary of {} that \"{}\" "
-                      "is written for. Use the tokenizer that the tokens came from.",
-                      id, num_tokens_ + static_cast<int64_t>(i), vocab_size_, path_));
-    }
-    // Little-endian: the low bytes come first.
-    std::memcpy(encoded_.data() + i * width, &id, width);
-  }
-  file_.write(encoded_);
-  num_tokens_ += static_cast<int64_t>(tokens.size());
-}
-
-void TokenFileWriter::finish() {
-  write_header(false);
-  file_.commit();
-}
-
-bool looks_like_token_file(std::string_view bytes) {
-  const int32_t magic = magic_of(bytes);
-  return magic == kTokenFileMagic16 || magic == kTokenFileMagic32 || magic == kEvalFileMagic;
-}
-
-TokenFile::TokenFile(const std::string& path)
-    : path_(path), file_(open_named(path, "The token file")) {
+void TokenFile::open_llmc() {
   const std::string_view bytes = file_.bytes();
-  const int32_t magic = magic_of(bytes);
+  int32_t magic = 0;
+  if (bytes.size() >= sizeof magic) std::memcpy(&magic, bytes.data(), sizeof magic);
   if (magic == kEvalFileMagic) {
-    refuse(path,
+    refuse(path_,
            "is a multiple-choice evaluation file (magic 20240522), not a stream of text to "
            "train on. Give token files with magic 20240520 or 20240801.");
   }
   if (magic != kTokenFileMagic16 && magic != kTokenFileMagic32) {
-    refuse(path,
+    refuse(path_,
            "does not start with the magic number 20240520 (uint16) or 20240801 (uint32). "
            "Make token files with `tessera data tokenize`.");
   }
-  if (bytes.size() < sizeof(Header)) {
-    refuse(path, fmt::format("is truncated: its header alone takes 1024 bytes, but it has {}. Copy "
-                             "it again, or make it again with `tessera data tokenize`.",
-                             bytes.size()));
+  TokenFileHeader header{};
+  if (bytes.size() < sizeof header) {
+    refuse(path_,
+           fmt::format("is truncated: its header alone takes 1024 bytes, but it has {}. Copy it "
+                       "again, or make it again with `tessera data tokenize`.",
+                       bytes.size()));
   }
-  Header header{};
   std::memcpy(header.data(), bytes.data(), sizeof header);
   const bool narrow = magic == kTokenFileMagic16;
-  const int32_t version = narrow ? kVersion16 : kVersion32;
-  if (header[1] != static_cast<uint32_t>(version)) {
-    refuse(path, fmt::format("has version {}, but with magic {} only version {} is known. Make it "
-                             "again with `tessera data tokenize`.",
-                             header[1], magic, version));
+  const uint32_t version = narrow ? kTokenFileVersion16 : kTokenFileVersion32;
+  if (header[1] != version) {
+    refuse(path_, fmt::format("has version {}, but with magic {} only version {} is known. Make it "
+                              "again with `tessera data tokenize`.",
+                              header[1], magic, version));
   }
-  token_bytes_ = narrow ? 2 : 4;
-  num_tokens_ = token_count(path, header, static_cast<int64_t>(bytes.size()), token_bytes_);
+  type_ = narrow ? IdType::u16 : IdType::u32;
+  body_ = kTokenFileHeaderBytes;
+  num_tokens_ = token_count(path_, header, static_cast<int64_t>(bytes.size()), token_bytes());
+}
+
+void TokenFile::open_nanogpt(const TokenFileOptions& options) {
+  const std::string_view bytes = file_.bytes();
+  if (has_llmc_magic(bytes)) refuse(path_, "has llm.c's header: it is not nanoGPT's.");
+  if (has_megatron_magic(bytes)) refuse(path_, "is a Megatron index: it is not nanoGPT's.");
+  if (bytes.size() % 2 != 0) {
+    refuse(path_, fmt::format("has {} bytes and no magic number: an odd number is no row of uint16 "
+                              "ids, so it is not nanoGPT's. {}",
+                              bytes.size(), kSayWhich));
+  }
+  num_tokens_ = static_cast<int64_t>(bytes.size() / 2);
+  if (options.format == DataFormat::nanogpt || bytes.empty()) return;
+  constexpr int64_t kLookedAt = 1 << 16;
+  std::vector<int32_t> ids(static_cast<size_t>(std::min(num_tokens_, kLookedAt)));
+  read(0, ids);
+  const auto wrong = std::find_if(ids.begin(), ids.end(), [&](int32_t id) {
+    return options.vocab_size > 0 && id >= options.vocab_size;
+  });
+  std::string doubt;
+  if (looks_like_text(bytes)) {
+    doubt = "it may be text";
+  } else if (looks_like_llmc_header(bytes)) {
+    doubt = "it may be llm.c's, with a damaged header";
+  } else if (wrong != ids.end()) {
+    doubt = fmt::format("token {} would have id {}, but the tokenizer's vocabulary ends at {}",
+                        wrong - ids.begin(), *wrong, options.vocab_size - 1);
+  } else if (looks_like_wider_ids(ids)) {
+    doubt = "it may have 32-bit ids, for every other number is tiny";
+  } else {
+    return;
+  }
+  refuse(path_, fmt::format("has no magic number (20240520 or 20240801) and no .idx beside it, and "
+                            "is not surely nanoGPT's: {}. {}",
+                            doubt, kSayWhich));
+}
+
+void TokenFile::open_megatron(const TokenFileOptions& options) {
+  const MegatronPaths paths = megatron_paths(path_);
+  path_ = paths.tokens;
+  const auto size = static_cast<int64_t>(file_.bytes().size());
+  index_.emplace(paths.index, size);
+  type_ = index_->type();
+  if (options.separator >= 0) {
+    separator_ = options.separator;
+    added_separators_ = index_->add_separators([&](int64_t byte, int64_t length) {
+      return raw_id(byte + (length - 1) * token_bytes()) != separator_;
+    });
+  }
+  num_tokens_ = index_->num_tokens();
+}
+
+std::optional<int64_t> TokenFile::num_documents() const {
+  if (!index_) return std::nullopt;
+  return index_->num_documents();
 }
 
 void TokenFile::read(int64_t first, std::span<int32_t> out) const {
   const auto count = static_cast<int64_t>(out.size());
   CHECK(first >= 0 && first <= num_tokens_ && count <= num_tokens_ - first);
-  const char* from = file_.bytes().data() + kTokenFileHeaderBytes + first * token_bytes_;
-  if (token_bytes_ == 4) {
-    if (count > 0) std::memcpy(out.data(), from, out.size_bytes());
-    return;
+  if (!index_) return read_bytes(body_ + first * token_bytes(), out);
+  while (!out.empty()) {
+    const MegatronIndex::Sequence sequence = index_->sequence_of(first);
+    const int64_t within = first - sequence.first;
+    const auto here =
+        static_cast<size_t>(std::min(sequence.length - within, static_cast<int64_t>(out.size())));
+    read_bytes(sequence.byte + within * token_bytes(), out.first(here));
+    out = out.subspan(here);
+    first += static_cast<int64_t>(here);
+    if (sequence.separator && !out.empty()) {
+      out[0] = separator_;
+      out = out.subspan(1);
+      ++first;
+    }
   }
-  for (size_t i = 0; i < out.size(); ++i) {
-    uint16_t id = 0;
-    std::memcpy(&id, from + i * sizeof id, sizeof id);
-    out[i] = id;
+}
+
+void TokenFile::read_bytes(int64_t byte, std::span<int32_t> out) const {
+  const char* from = file_.bytes().data() + byte;
+  switch (type_) {
+    case IdType::u8:
+      return widen<uint8_t>(from, out);
+    case IdType::i8:
+      return widen<int8_t>(from, out);
+    case IdType::i16:
+      return widen<int16_t>(from, out);
+    case IdType::u16:
+      return widen<uint16_t>(from, out);
+    case IdType::i32:
+      return widen<int32_t>(from, out);
+    case IdType::u32:
+      return widen<uint32_t>(from, out);
+    case IdType::i64:
+      return widen<int64_t>(from, out);
+  }
+}
+
+/// The byte in the file of the id at `place`, which no separator was added at.
+int64_t TokenFile::byte_of(int64_t place) const {
+  if (!index_) return body_ + place * token_bytes();
+  const MegatronIndex::Sequence sequence = index_->sequence_of(place);
+  return sequence.byte + (place - sequence.first) * token_bytes();
+}
+
+int64_t TokenFile::raw_id(int64_t byte) const {
+  int64_t id = 0;
+  std::memcpy(&id, file_.bytes().data() + byte, static_cast<size_t>(token_bytes()));
+  switch (type_) {
+    case IdType::i8:
+      return static_cast<int8_t>(id);
+    case IdType::i16:
+      return static_cast<int16_t>(id);
+    case IdType::i32:
+      return static_cast<int32_t>(id);
+    default:
+      return id;
   }
 }
 
@@ -174,11 +272,11 @@ void TokenFile::check_ids(std::span<const int32_t> tokens, int64_t first,
   });
   if (wrong == tokens.end()) return;
   const int64_t place = first + (wrong - tokens.begin());
+  const int64_t byte = byte_of(place);
   refuse(path_,
          fmt::format("has id {} as token {} (byte {}), but the tokenizer's vocabulary ends at {}. "
                      "Give the tokenizer that made the file as data.tokenizer.",
-                     static_cast<uint32_t>(*wrong), place,
-                     kTokenFileHeaderBytes + place * token_bytes_, vocab_size - 1));
+                     raw_id(byte), place, byte, vocab_size - 1));
 }
 
 void TokenFile::check_ids(int64_t vocab_size) const {

@@ -26,6 +26,9 @@ template <>
 constexpr std::array<std::string_view, 2> kWords<Recompute>{"none", "full"};
 template <>
 constexpr std::array<std::string_view, 3> kWords<Backend>{"auto", "thread", "shm"};
+template <>
+constexpr std::array<std::string_view, 5> kWords<DataFormat>{"auto", "text", "llm.c", "nanogpt",
+                                                             "megatron"};
 
 template <class Enum>
 std::string_view word_of(Enum value) {
@@ -210,6 +213,7 @@ void add_data(std::vector<Option>& rows) {
   using D = DataConfig;
   rows.push_back(row<S, &D::path>("data.path",
                                   "text, JSONL or token files; relative to the current directory"));
+  rows.push_back(row<S, &D::format>("data.format", "of data.path; auto: by magic number and name"));
   rows.push_back(
       row<S, &D::tokenizer>("data.tokenizer", "\"bytes\", or a tokenizer's file or folder"));
   rows.push_back(

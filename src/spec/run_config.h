@@ -29,8 +29,12 @@ enum class Decay : uint8_t { cosine, linear, wsd, constant };
 enum class Recompute : uint8_t { none, full };
 enum class Backend : uint8_t { automatic, thread, shm };
 
+/// Of the files of data.path.
+enum class DataFormat : uint8_t { automatic, text, llmc, nanogpt, megatron };
+
 struct DataConfig {
-  std::vector<std::string> path;      ///< text, JSONL or token files
+  std::vector<std::string> path;  ///< text, JSONL or token files
+  DataFormat format = DataFormat::automatic;
   std::string tokenizer = "bytes";    ///< "bytes", or a tokenizer's file or folder
   int64_t seq_len = 256;              ///< T
   bool document_mask = true;          ///< attention stays inside a document

@@ -7,10 +7,15 @@
 
 namespace tessera::train {
 
+// `data` does not know `spec`: its enumerations have the same values.
+static_assert(int{static_cast<uint8_t>(data::DataFormat::megatron)} ==
+              int{static_cast<uint8_t>(spec::DataFormat::megatron)});
+
 RunData load_run_data(const spec::RunConfig& config) {
   RunData run;
   run.tokenizer = data::load_tokenizer(config.data.tokenizer);
-  data::Corpus corpus = data::load_corpus({config.data.path, run.tokenizer});
+  data::Corpus corpus = data::load_corpus(
+      {config.data.path, run.tokenizer, static_cast<data::DataFormat>(config.data.format)});
   run.warnings = std::move(corpus.warnings);
 
   data::SplitOptions options;

@@ -110,17 +110,17 @@ TEST(Corpus, IsTheSameThroughATokenFile) {
   const std::string text =
       folder.write("a.jsonl", "{\"text\":\"one\\u00e9\"}\n{\"text\":\"two\"}\n");
   const DataSource source{{text}, Tokenizer::bytes()};
-  const Corpus written = write_token_file(source, folder / "t.bin");
+  const WrittenTokens written = write_token_files(source, folder / "t.bin");
   const Corpus direct = load_corpus(source);
   EXPECT_EQ(all_of(*bytes_of({folder / "t.bin"}).tokens), all_of(*direct.tokens));
-  EXPECT_EQ(written.documents.documents, 2);
-  EXPECT_EQ(written.encoded.tokens, direct.encoded.tokens);
+  EXPECT_EQ(written.corpus.documents.documents, 2);
+  EXPECT_EQ(written.corpus.encoded.tokens, direct.encoded.tokens);
 }
 
 TEST(Corpus, WritesNoTokenFileFromBadText) {
   const TemporaryFolder folder;
   const std::string text = folder.write("a.jsonl", "{\"text\":\"one\"}\nbroken\n");
-  EXPECT_THAT([&] { write_token_file({{text}, Tokenizer::bytes()}, folder / "t.bin"); },
+  EXPECT_THAT([&] { write_token_files({{text}, Tokenizer::bytes()}, folder / "t.bin"); },
               RefusesWith("line 2"));
   EXPECT_THAT(folder.files(), ElementsAre("a.jsonl"));
 }

@@ -96,7 +96,7 @@ TEST(Documents, RefuseFilesThatAreEvidentlyNoText) {
   expect("a.zst", "\x28\xB5\x2F\xFD rest", "zstd");
   expect("a.parquet", "PAR1 rest", "Parquet");
   expect("a.json", "[{\"text\": \"x\"}]", "JSON Lines");
-  expect("a.bin", "headerless", "magic number");
+  expect("a.bin", "headerless", "--format text");
   expect("a.txt", "\x88\xD8\x34\x01 rest", "token file");
 }
 

@@ -1,22 +1,17 @@
 #include "data/token_file.h"
 
-#include <sys/resource.h>
-
-#include <csignal>
 #include <cstring>
 
+#include "data/token_writer.h"
 #include "support.h"
 
 namespace tessera::data {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using testing::read_file;
 using testing::RefusesWith;
 using testing::TemporaryFolder;
-using ::testing::ThrowsMessage;
 using Ids = std::vector<int32_t>;
 
 std::string written(const TemporaryFolder& folder, const Ids& ids, int64_t vocab_size) {
@@ -62,94 +57,6 @@ TEST(TokenFile, ReadsLlmcsUint32Bytes) {
   EXPECT_THAT(all_of(file), ElementsAre(5, 128256));
 }
 
-TEST(TokenFileWriter, WritesLlmcsBytes) {
-  const TemporaryFolder folder;
-  EXPECT_EQ(read_file(written(folder, {5, 256, 65535}, 65536)),
-            raw_file({20240520, 1, 3}, std::string("\x05\0\x00\x01\xFF\xFF", 6)));
-  EXPECT_EQ(read_file(written(folder, {5, 128000}, 128256)),
-            raw_file({20240801, 7, 2}, std::string("\x05\0\0\0\x00\xF4\x01\0", 8)));
-}
-
-TEST(TokenFileWriter, GivesBackWhatWasAppendedInParts) {
-  const TemporaryFolder folder;
-  std::mt19937 random(8);
-  for (const int64_t vocab_size : {257, 65536, 65537, 200000}) {
-    const std::string path = folder / "parts.bin";
-    TokenFileWriter writer(path, vocab_size);
-    Ids all;
-    for (int part = 0; part < 20; ++part) {
-      Ids ids(random() % 100'000);
-      for (int32_t& id : ids) id = static_cast<int32_t>(random() % vocab_size);
-      writer.append(ids);
-      all.insert(all.end(), ids.begin(), ids.end());
-    }
-    writer.finish();
-    const TokenFile file(path);
-    EXPECT_EQ(file.token_bytes(), vocab_size <= 65536 ? 2 : 4);
-    EXPECT_EQ(all_of(file), all);
-    EXPECT_NO_THROW(file.check_ids(vocab_size));
-    Ids middle(1000);
-    file.read(4321, middle);
-    EXPECT_TRUE(std::equal(middle.begin(), middle.end(), all.begin() + 4321));
-  }
-}
-
-TEST(TokenFileWriter, RefusesALargeVocabularyInUint16) {
-  const TemporaryFolder folder;
-  EXPECT_THAT([&] { TokenFileWriter(folder / "t.bin", 128256, TokenWidth::u16); },
-              RefusesWith("128256", "65535", "uint32"));
-  EXPECT_THAT(folder.files(), IsEmpty());
-}
-
-TEST(TokenFileWriter, RefusesIdsBeyondTheVocabulary) {
-  const TemporaryFolder folder;
-  TokenFileWriter writer(folder / "t.bin", 100);
-  writer.append(Ids{1, 2});
-  EXPECT_THAT([&] { writer.append(Ids{3, 100}); }, RefusesWith("Token 100 at place 3"));
-  EXPECT_THAT([&] { writer.append(Ids{-1}); }, RefusesWith("Token -1"));
-}
-
-TEST(TokenFileWriter, LeavesTheOldFileUntilTheNewOneIsWhole) {
-  const TemporaryFolder folder;
-  const std::string before = read_file(written(folder, {1, 2, 3}, 100));
-  {
-    TokenFileWriter writer(folder / "t.bin", 100);
-    writer.append(Ids(1'000'000, 7));
-    EXPECT_EQ(read_file(folder / "t.bin"), before);
-  }  // dropped without finish(), as by an exception
-  EXPECT_EQ(read_file(folder / "t.bin"), before);
-  EXPECT_THAT(folder.files(), ElementsAre("t.bin"));
-}
-
-TEST(TokenFileWriter, SaysWhenItsFolderIsMissing) {
-  const TemporaryFolder folder;
-  EXPECT_THAT([&] { TokenFileWriter(folder / "no/t.bin", 100); },
-              RefusesWith("no/t.bin", "No such file", "folder must exist"));
-  EXPECT_THAT([&] { TokenFileWriter(folder.path(), 100); }, RefusesWith("it is a folder"));
-}
-
-TEST(TokenFileWriter, KeepsTheOldFileWhenTheDiskRefusesMore) {
-  const TemporaryFolder folder;
-  const std::string before = read_file(written(folder, {1, 2, 3}, 100));
-  // A limit on file size stands for a full disk.
-  rlimit old_limit{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
-  const rlimit limit{1 << 20, old_limit.rlim_max};
-  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
-  EXPECT_THAT(
-      [&] {
-        TokenFileWriter writer(folder / "t.bin", 100);
-        for (int i = 0; i < 10; ++i) writer.append(Ids(1'000'000, 7));
-        writer.finish();
-      },
-      ThrowsMessage<core::RunError>(HasSubstr("unchanged")));
-  ::setrlimit(RLIMIT_FSIZE, &old_limit);
-  std::signal(SIGXFSZ, old_handler);
-  EXPECT_EQ(read_file(folder / "t.bin"), before);
-  EXPECT_THAT(folder.files(), ElementsAre("t.bin"));
-}
-
 TEST(TokenFile, NamesATruncatedFileWithExpectedAndActualBytes) {
   const TemporaryFolder folder;
   const std::string whole = read_file(written(folder, Ids(1000, 7), 100));
@@ -175,19 +82,21 @@ TEST(TokenFile, TellsAnEvalFileFromTokens) {
   const TemporaryFolder folder;
   const std::string path = folder.write("eval.bin", raw_file({20240522, 1, 10, 100}, "\xFF\xFF"));
   EXPECT_THAT([&] { TokenFile{path}; }, RefusesWith("multiple-choice evaluation"));
-  EXPECT_TRUE(looks_like_token_file(read_file(path)));
+  EXPECT_TRUE(has_llmc_magic(read_file(path)));
 }
 
 TEST(TokenFile, RefusesOtherFilesAndVersions) {
   const TemporaryFolder folder;
-  EXPECT_THAT([&] { TokenFile{folder.write("a.bin", "some text")}; }, RefusesWith("20240520"));
-  EXPECT_THAT([&] { TokenFile{folder.write("b.bin", "")}; }, RefusesWith("20240520"));
+  EXPECT_THAT([&] { TokenFile{folder.write("a.bin", "some text")}; }, RefusesWith("magic number"));
+  EXPECT_EQ(TokenFile{folder.write("b.bin", "")}.num_tokens(), 0);  // load_corpus refuses it
+  std::string damaged = raw_file({20240519, 1, 3}, "123456");
+  EXPECT_THAT([&] { TokenFile{folder.write("d.bin", damaged)}; }, RefusesWith("damaged header"));
   EXPECT_THAT([&] { TokenFile{folder.write("c.bin", raw_file({20240520, 7, 0}, ""))}; },
               RefusesWith("version 7"));
   EXPECT_THAT([&] { TokenFile{folder.write("d.bin", raw_file({20240801, 1, 0}, ""))}; },
               RefusesWith("version 1"));
   EXPECT_THAT([&] { TokenFile{folder / "none.bin"}; }, RefusesWith("none.bin", "No such file"));
-  EXPECT_FALSE(looks_like_token_file("some text"));
+  EXPECT_FALSE(has_llmc_magic("some text"));
 }
 
 TEST(TokenFile, NamesTheFirstIdBeyondTheVocabularyWithItsOffset) {
@@ -252,7 +161,7 @@ TEST(TokenFile, ReadsOrRefusesAnyDamagedFile) {
     }
     const std::string path = folder.write("damaged.bin", bytes);
     try {
-      const TokenFile file(path);
+      const TokenFile file(path, {DataFormat::llmc, 100, -1});
       ++opened;
       EXPECT_EQ(1024 + file.num_tokens() * file.token_bytes(), static_cast<int64_t>(bytes.size()));
       EXPECT_EQ(all_of(file).size(), static_cast<size_t>(file.num_tokens()));
