@@ -38,16 +38,23 @@ struct TensorBytes {
     head_statistic = rounded(rows * heads * statistic, kArenaAlignment);
     scratch = rounded(sizes.attention_scratch_bytes, kArenaAlignment);
     dropped = config.dropout > 0 ? stream : 0;
-    logits_chunk = logits_chunk_bytes(rows, config.vocab_size, element, statistic);
+    const bool apart = sizes.numerics == spec::Numerics::invariant;
+    logits_chunk = apart ? logits_chunk_bytes(sizes.batch, sizes.seq_len, config.vocab_size,
+                                              element, statistic)
+                         : logits_chunk_bytes(1, rows, config.vocab_size, element, statistic);
   }
 
-  /// The logits of one chunk of rows and their losses: as few equal chunks as fit in the limit.
-  static int64_t logits_chunk_bytes(int64_t rows, int64_t vocab_size, int64_t element,
-                                    int64_t statistic) {
+  /// The logits of one chunk of rows and their losses: as few equal chunks as fit in the limit, of
+  /// whole runs of rows where one run fits.
+  static int64_t logits_chunk_bytes(int64_t runs, int64_t run_rows, int64_t vocab_size,
+                                    int64_t element, int64_t statistic) {
     const int64_t row_bytes = rounded(vocab_size, kLogitsRowMultiple) * element;
     const int64_t most_rows = std::max<int64_t>(1, kLogitsChunkBytes / row_bytes);
-    const int64_t num_chunks = std::max<int64_t>(1, (rows + most_rows - 1) / most_rows);
-    const int64_t chunk_rows = (rows + num_chunks - 1) / num_chunks;
+    const bool whole_runs = run_rows <= most_rows;
+    const int64_t parts = whole_runs ? runs : run_rows;
+    const int64_t most_parts = whole_runs ? most_rows / run_rows : most_rows;
+    const int64_t num_chunks = std::max<int64_t>(1, (parts + most_parts - 1) / most_parts);
+    const int64_t chunk_rows = (parts + num_chunks - 1) / num_chunks * (whole_runs ? run_rows : 1);
     return rounded(chunk_rows * row_bytes, kArenaAlignment) +
            rounded(chunk_rows * statistic, kArenaAlignment);
   }
@@ -90,7 +97,7 @@ StateBytes state_bytes(const ParameterTable& table, const spec::TrainingConfig& 
   const core::DType dtype = spec::dtype_of(training.precision);
   StateBytes bytes;
   bytes.weights = elements * core::size_of(dtype);
-  bytes.gradients = elements * core::size_of(spec::dtype_of(training.gradient_dtype));
+  bytes.gradients = elements * core::size_of(spec::gradient_storage(training));
   // Two moments, and a master where the weights are not fp32 themselves.
   bytes.optimizer = elements * (dtype == core::DType::f32 ? 8 : 12);
   return bytes;

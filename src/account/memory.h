@@ -21,7 +21,7 @@ struct StateBytes {
 
 /// Every unit whole, padded to divide by `shards`. A parameter takes 2 + g + 12 bytes in bf16
 /// (ZeRO's 16 with bf16 gradients, 18 with fp32 ones) and 4 + g + 8 in fp32, g being the
-/// gradient's.
+/// gradient's: 8 where numerics is invariant.
 StateBytes state_bytes(const ParameterTable& table, const spec::TrainingConfig& training,
                        int64_t shards = 1);
 
@@ -31,6 +31,7 @@ struct ActivationSizes {
   int64_t seq_len = 1;  ///< T
   core::DType dtype = core::DType::f32;
   spec::Recompute recompute = spec::Recompute::none;
+  spec::Numerics numerics = spec::Numerics::fast;
   int64_t attention_scratch_bytes = 0;  ///< of the attention kernel for this B and T
 };
 

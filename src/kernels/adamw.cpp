@@ -7,6 +7,7 @@
 
 #include "kernels/dispatch.h"
 #include "kernels/element_type.h"
+#include "kernels/fixed_point.h"
 #include "kernels/parallel.h"
 #include "kernels/ref/adamw.h"
 #include "kernels/tables.h"
@@ -54,13 +55,27 @@ AdamwScalars scalars_of(const AdamwOptions& options) {
           .eps = static_cast<float>(options.eps)};
 }
 
+/// What a kernel reads of n gradients: they themselves, or fixed-point sums as floats in `buffer`.
+template <class Grad>
+const Grad* readable(const Grad* grad, Grad* /*buffer*/, int64_t /*n*/) {
+  return grad;
+}
+const float* readable(const int64_t* sums, float* buffer, int64_t n) {
+  constexpr float kUnit = 1.0f / static_cast<float>(int64_t{1} << kFixedPointBits);
+  for (int64_t i = 0; i < n; ++i) buffer[i] = static_cast<float>(sums[i]) * kUnit;
+  return buffer;
+}
+template <class Grad>
+using Readable = std::conditional_t<std::is_same_v<Grad, int64_t>, float, Grad>;
+
 template <class Weight, class Grad>
 void step_all(View weight, View master, View m, View v, ConstView grad,
               const AdamwScalars& scalars) {
-  using Table = AdamwTable<Weight, Grad>();
-  constexpr Implementation<Table> kList[] = {{Isa::avx512, adamw_avx512<Weight, Grad>},
-                                             {Isa::avx2, adamw_avx2<Weight, Grad>},
-                                             {Isa::ref, adamw_ref<Weight, Grad>}};
+  using Read = Readable<Grad>;
+  using Table = AdamwTable<Weight, Read>();
+  constexpr Implementation<Table> kList[] = {{Isa::avx512, adamw_avx512<Weight, Read>},
+                                             {Isa::avx2, adamw_avx2<Weight, Read>},
+                                             {Isa::ref, adamw_ref<Weight, Read>}};
   const auto kernel = choose<Table>(kList)().step;
   auto* w = weight.as<Weight>();
   auto* p = master.as<float>();
@@ -68,7 +83,8 @@ void step_all(View weight, View master, View m, View v, ConstView grad,
   auto* second = v.as<float>();
   const auto* g = grad.as<Grad>();
   parallel_blocks(grad.elements(), kElementBlock, grad.elements(), [=](int64_t i, int64_t n) {
-    kernel(w + i, p + i, first + i, second + i, g + i, n, scalars);
+    Read buffer[kElementBlock];
+    kernel(w + i, p + i, first + i, second + i, readable(g + i, buffer, n), n, scalars);
   });
 }
 
@@ -80,6 +96,10 @@ void adamw(View weight, View master, View m, View v, ConstView grad, const Adamw
   CHECK(options.step >= 1);
   const AdamwScalars scalars = scalars_of(options);
   const bool half_weight = weight.dtype == core::DType::bf16;
+  if (grad.dtype == core::DType::i64) {
+    return half_weight ? step_all<bf16, int64_t>(weight, master, m, v, grad, scalars)
+                       : step_all<float, int64_t>(weight, master, m, v, grad, scalars);
+  }
   const bool half_grad = grad.dtype == core::DType::bf16;
   if (half_weight && half_grad) return step_all<bf16, bf16>(weight, master, m, v, grad, scalars);
   if (half_weight) return step_all<bf16, float>(weight, master, m, v, grad, scalars);
@@ -90,21 +110,31 @@ void adamw(View weight, View master, View m, View v, ConstView grad, const Adamw
 double sum_of_squares(ConstView x) {
   const int64_t n = x.elements();
   std::vector<double> parts(static_cast<size_t>((n + kNormBlock - 1) / kNormBlock));
-  with_float_type(x.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* in = x.as<T>();
-    const auto kernel = norm<T>().sum_of_squares;
-    double* part = parts.data();
+  double* part = parts.data();
+  if (x.dtype == core::DType::i64) {
+    const auto* in = x.as<int64_t>();
+    const auto kernel = norm<float>().sum_of_squares;
     parallel_blocks(n, kNormBlock, n, [=](int64_t begin, int64_t count) {
-      part[begin / kNormBlock] = kernel(in + begin, count);
+      thread_local std::vector<float> buffer(kNormBlock);
+      part[begin / kNormBlock] = kernel(readable(in + begin, buffer.data(), count), count);
     });
-  });
+  } else {
+    with_float_type(x.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const T* in = x.as<T>();
+      const auto kernel = norm<T>().sum_of_squares;
+      parallel_blocks(n, kNormBlock, n, [=](int64_t begin, int64_t count) {
+        part[begin / kNormBlock] = kernel(in + begin, count);
+      });
+    });
+  }
   double total = 0;
-  for (double part : parts) total += part;
+  for (const double block : parts) total += block;
   return total;
 }
 
 bool all_finite(ConstView x) {
+  if (x.dtype == core::DType::i64) return true;
   std::atomic<bool> finite{true};
   const auto scan = [&](const auto* in) {
     parallel_blocks(x.elements(), kNormBlock, x.elements(), [&](int64_t begin, int64_t count) {

@@ -21,14 +21,16 @@ struct AdamwOptions {
   int64_t step = 1;       ///< counts from 1, for the bias corrections 1 − beta^step
 };
 
-/// master, m, v [n] (fp32) are updated in place from grad [n] (fp32 or bf16); weight [n] receives
+/// master, m, v [n] (fp32) are updated in place from grad [n] (fp32, bf16, or the int64 sums of
+/// fixed_point.h); weight [n] receives
 /// master in its own dtype (bf16 or fp32). weight may be master itself (fp32 training).
 void adamw(View weight, View master, View m, View v, ConstView grad, const AdamwOptions& options);
 
-/// The sum of x² in fp64, over fixed blocks, the same for every number of threads.
+/// The sum of x² in fp64, over fixed blocks, the same for every number of threads; of the int64
+/// sums of fixed_point.h, the sum of their values' squares.
 double sum_of_squares(ConstView x);
 
-/// True when every element is finite. x is fp32 or bf16.
+/// True when every element is finite, as integers are. x is fp32, bf16 or int64.
 bool all_finite(ConstView x);
 
 }  // namespace tessera::kernels

@@ -1,19 +1,77 @@
 #include "kernels/matmul.h"
 
+#include "kernels/column_sums.h"
 #include "kernels/dispatch.h"
 #include "kernels/element_type.h"
 #include "kernels/onednn/onednn.h"
 #include "kernels/onednn/widened.h"
 #include "kernels/parallel.h"
+#include "kernels/product_choice.h"
 #include "kernels/ref/matmul.h"
 #include "kernels/simd/row_kernels.h"
 
 namespace tessera::kernels {
+
+template <>
+simd::ColumnSums<double>* choose_column_sums<double>() {
+  return ref::column_sums<double>;
+}
+
+template <>
+simd::ColumnSums<float>* choose_column_sums<float>() {
+  static constexpr Implementation<simd::ColumnSums<float>> kList[] = {
+      {Isa::avx512, simd::avx512::column_sums_f32},
+      {Isa::avx2, simd::avx2::column_sums_f32},
+      {Isa::ref, ref::column_sums<float>}};
+  return choose(kList);
+}
+
+template <>
+simd::ColumnSums<core::bf16>* choose_column_sums<core::bf16>() {
+  static constexpr Implementation<simd::ColumnSums<core::bf16>> kList[] = {
+      {Isa::avx512, simd::avx512::column_sums_bf16},
+      {Isa::avx2, simd::avx2::column_sums_bf16},
+      {Isa::ref, ref::column_sums<core::bf16>}};
+  return choose(kList);
+}
+
 namespace {
 
 using core::DType;
 
-/// Checks that the views describe one product, and settles its sizes and strides.
+template <class T, class C, class Bias>
+void reference(const Product& p, const ProductPointers& at) {
+  ref::matmul(static_cast<C*>(at.c), static_cast<const T*>(at.a), static_cast<const T*>(at.b),
+              static_cast<const Bias*>(at.bias), p);
+}
+
+void multiply_reference(const Product& p, const ProductPointers& at) {
+  using core::bf16;
+  if (p.operands == DType::f64) return reference<double, double, double>(p, at);
+  if (p.operands == DType::f32) return reference<float, float, float>(p, at);
+  CHECK(p.operands == DType::bf16, "matmul: not a floating-point dtype");
+  const bool wide_bias = p.has_bias && p.bias == DType::f32;
+  if (p.result == DType::bf16) return reference<bf16, bf16, bf16>(p, at);
+  return wide_bias ? reference<bf16, float, float>(p, at) : reference<bf16, float, bf16>(p, at);
+}
+
+/// Threads share the columns out, so that each sum is one thread's.
+template <class Sum, class T>
+void add_column_sums(Sum* dbias, const T* dy, int64_t m, int64_t n) {
+  constexpr int64_t kColumns = 512;
+  const auto column_sums = choose_column_sums<T>();
+  parallel_blocks(n, kColumns, m * n, [&](int64_t first, int64_t count) {
+    Compute<T> sums[kColumns];
+    column_sums(sums, dy + first, m, count, n);
+    for (int64_t j = 0; j < count; ++j) {
+      Sum& out = dbias[first + j];
+      ref::store(out, ref::load(out) + static_cast<Compute<Sum>>(sums[j]));
+    }
+  });
+}
+
+}  // namespace
+
 Product settle(const View& c, const ConstView& a, const ConstView& b,
                const MatmulOptions& options) {
   Product p;
@@ -47,69 +105,15 @@ Product settle(const View& c, const ConstView& a, const ConstView& b,
   return p;
 }
 
-template <class T, class C, class Bias>
-void reference(const Product& p, const ProductPointers& at) {
-  ref::matmul(static_cast<C*>(at.c), static_cast<const T*>(at.a), static_cast<const T*>(at.b),
-              static_cast<const Bias*>(at.bias), p);
+Multiply* choose_multiply(DType operands) {
+  if (operands == DType::f64 || isa() == Isa::ref) return multiply_reference;
+  if (operands == DType::f32 || has_native_bf16()) return onednn::multiply;
+  return onednn::multiply_widened;
 }
-
-void multiply_reference(const Product& p, const ProductPointers& at) {
-  using core::bf16;
-  if (p.operands == DType::f64) return reference<double, double, double>(p, at);
-  if (p.operands == DType::f32) return reference<float, float, float>(p, at);
-  CHECK(p.operands == DType::bf16, "matmul: not a floating-point dtype");
-  const bool wide_bias = p.has_bias && p.bias == DType::f32;
-  if (p.result == DType::bf16) return reference<bf16, bf16, bf16>(p, at);
-  return wide_bias ? reference<bf16, float, float>(p, at) : reference<bf16, float, bf16>(p, at);
-}
-
-simd::ColumnSums<double>* choose_column_sums(const double*) {
-  return ref::column_sums<double>;
-}
-
-simd::ColumnSums<float>* choose_column_sums(const float*) {
-  static constexpr Implementation<simd::ColumnSums<float>> kList[] = {
-      {Isa::avx512, simd::avx512::column_sums_f32},
-      {Isa::avx2, simd::avx2::column_sums_f32},
-      {Isa::ref, ref::column_sums<float>}};
-  return choose(kList);
-}
-
-simd::ColumnSums<core::bf16>* choose_column_sums(const core::bf16*) {
-  static constexpr Implementation<simd::ColumnSums<core::bf16>> kList[] = {
-      {Isa::avx512, simd::avx512::column_sums_bf16},
-      {Isa::avx2, simd::avx2::column_sums_bf16},
-      {Isa::ref, ref::column_sums<core::bf16>}};
-  return choose(kList);
-}
-
-/// Threads share the columns out, so that each sum is one thread's.
-template <class Sum, class T>
-void add_column_sums(Sum* dbias, const T* dy, int64_t m, int64_t n) {
-  constexpr int64_t kColumns = 512;
-  const auto column_sums = choose_column_sums(dy);
-  parallel_blocks(n, kColumns, m * n, [&](int64_t first, int64_t count) {
-    Compute<T> sums[kColumns];
-    column_sums(sums, dy + first, m, count, n);
-    for (int64_t j = 0; j < count; ++j) {
-      Sum& out = dbias[first + j];
-      ref::store(out, ref::load(out) + static_cast<Compute<Sum>>(sums[j]));
-    }
-  });
-}
-
-}  // namespace
 
 void matmul(View c, ConstView a, ConstView b, const MatmulOptions& options) {
   const Product product = settle(c, a, b, options);
-  const ProductPointers pointers{c.data, a.data, b.data, options.bias.data};
-  if (product.operands == DType::f64 || isa() == Isa::ref) {
-    multiply_reference(product, pointers);
-  } else if (product.operands == DType::f32 || has_native_bf16()) {
-    onednn::multiply(product, pointers);
-  } else {
-    onednn::multiply_widened(product, pointers);
-  }
+  choose_multiply(product.operands)(product, {c.data, a.data, b.data, options.bias.data});
 }
 
 void bias_backward(View dbias, ConstView dy) {

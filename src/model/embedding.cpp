@@ -2,6 +2,7 @@
 
 #include "core/fault.h"
 #include "kernels/embedding.h"
+#include "model/products.h"
 
 namespace tessera::model {
 
@@ -9,7 +10,7 @@ void DenseEmbedding::forward(Pass& /*pass*/, View y, ConstView ids) {
   kernels::embedding_forward(y, ids, tokens().value, positions().value);
 }
 
-void DenseEmbedding::backward_weight(Pass& /*pass*/, ConstView dy, ConstView ids) {
+void DenseEmbedding::backward_weight(Pass& pass, ConstView dy, ConstView ids) {
   const View dtokens = tokens().grad;
   const View dpositions = positions().grad;
   if (TESSERA_FAULT("model_dropped_last_row")) {
@@ -20,13 +21,13 @@ void DenseEmbedding::backward_weight(Pass& /*pass*/, ConstView dy, ConstView ids
   if (TESSERA_FAULT("model_stale_activation")) {  // every sequence meets the first one's tokens
     const int64_t row = dy.shape[1] * dy.shape[2];
     for (int64_t b = 0; b < ids.shape[0]; ++b) {
-      kernels::embedding_backward(dtokens, dpositions,
-                                  dy.slice(b * row, {1, dy.shape[1], dy.shape[2]}),
-                                  ids.slice(0, {1, ids.shape[1]}));
+      add_embedding_gradient(pass, dtokens, dpositions,
+                             dy.slice(b * row, {1, dy.shape[1], dy.shape[2]}),
+                             ids.slice(0, {1, ids.shape[1]}));
     }
     return;
   }
-  kernels::embedding_backward(dtokens, dpositions, dy, ids);
+  add_embedding_gradient(pass, dtokens, dpositions, dy, ids);
 }
 
 }  // namespace tessera::model

@@ -2,7 +2,7 @@
 
 #include "core/fault.h"
 #include "kernels/elementwise.h"
-#include "kernels/matmul.h"
+#include "model/products.h"
 
 namespace tessera::model {
 
@@ -19,26 +19,23 @@ DenseLinear::DenseLinear(const Parameters& parameters, const LinearSpec& spec)
   }
 }
 
-void DenseLinear::forward(Pass& /*pass*/, View y, ConstView x) {
+void DenseLinear::forward(Pass& pass, View y, ConstView x) {
   kernels::MatmulOptions options;
   options.transpose_b = true;
   options.bias = bias().value;
-  kernels::matmul(y, x, weight().value, options);
+  multiply(pass, y, x, weight().value, options);
 }
 
-void DenseLinear::backward_input(Pass& /*pass*/, View dx, ConstView dy) {
-  kernels::matmul(dx, dy, weight().value);
+void DenseLinear::backward_input(Pass& pass, View dx, ConstView dy) {
+  multiply(pass, dx, dy, weight().value);
 }
 
-void DenseLinear::backward_weight(Pass& /*pass*/, ConstView dy, ConstView x) {
-  kernels::MatmulOptions options;
-  options.transpose_a = true;
-  options.accumulate = true;
-  kernels::matmul(weight().grad, dy, x, options);
+void DenseLinear::backward_weight(Pass& pass, ConstView dy, ConstView x) {
+  add_weight_gradient(pass, weight().grad, dy, x);
   const View dbias = bias().grad;
   if (!dbias) return;
   if (TESSERA_FAULT("model_accumulate_overwrites")) kernels::zero(dbias);
-  kernels::bias_backward(dbias, dy);
+  add_bias_gradient(pass, dbias, dy);
 }
 
 }  // namespace tessera::model

@@ -5,7 +5,8 @@
 #include "core/fault.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/elementwise.h"
-#include "kernels/matmul.h"
+#include "kernels/fixed_point.h"
+#include "model/products.h"
 
 namespace tessera::model {
 
@@ -24,30 +25,38 @@ float scale_of(const Pass& pass, int64_t valid_tokens) {
   return 1.0f / static_cast<float>(std::max<int64_t>(1, valid_tokens));
 }
 
-/// Rows [first, first + count) of x [N, C].
-ConstView rows_of(ConstView x, int64_t first, int64_t count) {
-  const int64_t width = x.shape.last();
-  return x.slice(first * width, {count, width});
-}
-View rows_of(View x, int64_t first, int64_t count) {
-  const int64_t width = x.shape.last();
-  return x.slice(first * width, {count, width});
+/// The sum of the losses of a chunk, run by run: in the invariant mode each run's is rounded, so
+/// that sums of them are exact and do not depend on their order.
+double sum_of(const Pass& pass, ConstView losses, int64_t run) {
+  if (!pass.invariant) return kernels::sum(losses);
+  double sum = 0;
+  for (int64_t first = 0; first < losses.elements(); first += run) {
+    sum += kernels::rounded_for_exact_sums(kernels::sum(losses.slice(first, {run})));
+  }
+  return sum;
 }
 
 }  // namespace
 
-int64_t head_chunk_rows(int64_t rows, int64_t vocab_size, core::DType dtype) {
+int64_t head_chunk_rows(int64_t sequences, int64_t sequence_rows, int64_t vocab_size,
+                        core::DType dtype) {
+  if (sequences * sequence_rows == 0) return 0;
   const int64_t most =
       std::max<int64_t>(1, kChunkBytes / (head_row_stride(vocab_size) * core::size_of(dtype)));
-  const int64_t chunks = (rows + most - 1) / most;
-  return chunks == 0 ? 0 : (rows + chunks - 1) / chunks;
+  const auto equal_parts = [](int64_t total, int64_t largest) {
+    const int64_t parts = (total + largest - 1) / largest;
+    return (total + parts - 1) / parts;
+  };
+  if (sequence_rows > most) return equal_parts(sequence_rows, most);
+  return equal_parts(sequences, most / sequence_rows) * sequence_rows;
 }
 
 LossResult DenseLossHead::forward(Pass& pass, View dx, ConstView x, ConstView labels) {
   const BoundParameter head = weight();
   const int64_t rows = x.shape.rows();
   const int64_t vocab_size = head.value.shape[0];
-  const int64_t chunk = head_chunk_rows(rows, vocab_size, x.dtype);
+  const int64_t run = rows_at_once(pass, rows);
+  const int64_t chunk = head_chunk_rows(rows / run, run, vocab_size, x.dtype);
   LossResult result{0, count_valid(labels)};
   const float grad_scale = scale_of(pass, result.valid_tokens);
 
@@ -60,23 +69,22 @@ LossResult DenseLossHead::forward(Pass& pass, View dx, ConstView x, ConstView la
   to_logits.ldc = stride;
   kernels::MatmulOptions to_input;
   to_input.lda = stride;
-  kernels::MatmulOptions to_weight;
-  to_weight.transpose_a = true;
-  to_weight.lda = stride;
-  to_weight.accumulate = true;
-  for (int64_t first = 0; first < rows; first += chunk) {
-    const int64_t count = std::min(chunk, rows - first);
+  int64_t count = 0;
+  for (int64_t first = 0; first < rows; first += count) {
+    // A chunk is several runs, or ends where its run ends.
+    count = std::min(chunk, chunk < run ? run - first % run : rows - first);
+    const int64_t together = std::min(count, run);
     const ConstView x_rows = rows_of(x, first, count);
     const View logits = logits_space.slice(0, {count, vocab_size});  // its rows `stride` apart
     const View losses = losses_space.slice(0, {count});
-    kernels::matmul(logits, x_rows, head.value, to_logits);
+    multiply(pass, logits, x_rows, head.value, to_logits, together);
     const View dlogits = pass.training ? logits : View{};
     kernels::cross_entropy(losses, dlogits, logits, labels.slice(first, {count}), grad_scale,
                            stride);
-    result.loss_sum += kernels::sum(losses);
+    result.loss_sum += sum_of(pass, losses, together);
     if (!pass.training) continue;
-    kernels::matmul(rows_of(dx, first, count), dlogits, head.value, to_input);
-    kernels::matmul(head.grad, dlogits, x_rows, to_weight);
+    multiply(pass, rows_of(dx, first, count), dlogits, head.value, to_input, together);
+    add_weight_gradient(pass, head.grad, dlogits, x_rows, stride, together);
   }
   return result;
 }
@@ -87,7 +95,7 @@ void DenseLossHead::logits(Pass& pass, View logits, ConstView x) {
   const View out = direct ? logits : pass.arena.allocate(x.dtype, logits.shape);
   kernels::MatmulOptions to_logits;
   to_logits.transpose_b = true;
-  kernels::matmul(out, x, weight().value, to_logits);
+  multiply(pass, out, x, weight().value, to_logits);
   if (!direct) kernels::cast(logits, out);
 }
 

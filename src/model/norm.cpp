@@ -1,6 +1,7 @@
 #include "model/norm.h"
 
 #include "kernels/layernorm.h"
+#include "model/products.h"
 
 namespace tessera::model {
 
@@ -17,8 +18,13 @@ void LayerNorm::backward_input(Pass& /*pass*/, View dx, ConstView dresidual, Con
   kernels::layernorm_backward_input(dx, dresidual, dy, x, weight().value, saved.mean, saved.rstd);
 }
 
-void LayerNorm::backward_weight(Pass& /*pass*/, ConstView dy, ConstView x, const NormSaved& saved) {
-  kernels::layernorm_backward_weight(weight().grad, bias().grad, dy, x, saved.mean, saved.rstd);
+void LayerNorm::backward_weight(Pass& pass, ConstView dy, ConstView x, const NormSaved& saved) {
+  add_vector_gradients(pass, weight().grad, bias().grad, x.shape.rows(),
+                       [&](View dweight, View dbias, int64_t row, int64_t count) {
+                         kernels::layernorm_backward_weight(
+                             dweight, dbias, rows_of(dy, row, count), rows_of(x, row, count),
+                             saved.mean.slice(row, {count}), saved.rstd.slice(row, {count}));
+                       });
 }
 
 }  // namespace tessera::model

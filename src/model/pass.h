@@ -30,6 +30,9 @@ struct Pass {
   float grad_scale = 1;  ///< of every token's loss in the gradient: 1 / valid tokens of the step
   uint64_t dropout_key = 0;
   int64_t step = 0;
+  bool invariant = false;  ///< numerics: every sequence by itself, gradients as int64 sums
+  /// Set by layers in the invariant mode: a gradient was not finite or beyond the sums' range.
+  bool gradient_beyond_range = false;
 };
 
 }  // namespace tessera::model

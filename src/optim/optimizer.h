@@ -18,7 +18,7 @@ struct ParameterRange {
   View master;  ///< fp32; the same memory as weight when training in fp32
   View m;       ///< fp32, first moment
   View v;       ///< fp32, second moment
-  View grad;    ///< fp32 or bf16
+  View grad;    ///< fp32, bf16, or int64 (kernels/fixed_point.h)
   bool decay = false;
 };
 

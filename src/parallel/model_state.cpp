@@ -15,7 +15,7 @@ ModelState::ModelState(const account::ParameterTable& table, const spec::Trainin
       separate_master_(for_training && training.precision == spec::Precision::bf16),
       for_training_(for_training) {
   const DType dtype = spec::dtype_of(training.precision);
-  const DType gradient_dtype = spec::dtype_of(training.gradient_dtype);
+  const DType gradient_dtype = spec::gradient_storage(training);
   constexpr int64_t kShards = 1;  // replicas: every rank holds all of a unit
   for (size_t u = 0; u < table.units.size(); ++u) {
     const core::Shape flat_shape{table.units[u].padded_elements(kShards)};

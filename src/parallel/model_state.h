@@ -21,8 +21,9 @@ constexpr const char* name_of(StateKind kind) {
 
 /// The training state of one rank: for every unit a flat buffer of weights, gradients, fp32 master
 /// weights and AdamW's two moments, P elements each and padded to divide by the ranks that share
-/// them. Training in bf16 that is 2 + g + 12 bytes a parameter, g = 4 or 2 for the gradient dtype;
-/// in fp32 the weights are their own master: 4 + g + 8. Owns all of it.
+/// them. Training in bf16 that is 2 + g + 12 bytes a parameter; in fp32 the weights are their own
+/// master: 4 + g + 8. g is 4 or 2 for the gradient dtype, and 8 for the int64 sums of the invariant
+/// numerics. Owns all of it.
 class ModelState {
  public:
   /// `table` must outlive this. Without `for_training` there are weights alone.

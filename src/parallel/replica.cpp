@@ -1,6 +1,7 @@
 #include "parallel/replica.h"
 
 #include <cmath>
+#include <limits>
 
 #include "core/fault.h"
 #include "core/rng.h"
@@ -13,6 +14,10 @@ namespace {
 
 optim::AdamwConfig adamw_config(const spec::OptimizerConfig& optimizer) {
   return {optimizer.beta1, optimizer.beta2, optimizer.eps, optimizer.weight_decay};
+}
+
+bool invariant(const spec::RunConfig& config) {
+  return config.training.numerics == spec::Numerics::invariant;
 }
 
 }  // namespace
@@ -35,6 +40,7 @@ void Replica::zero_gradients() {
   if (TESSERA_FAULT("parallel_stale_gradient") && dp_.rank() == dp_.size() - 1 && dp_.size() > 1)
     return;
   state_.zero_gradients();
+  beyond_range_ = 0;
 }
 
 model::LossResult Replica::accumulate(const model::MicroBatch& batch, float grad_scale,
@@ -43,14 +49,17 @@ model::LossResult Replica::accumulate(const model::MicroBatch& batch, float grad
   pass.grad_scale = grad_scale;
   pass.dropout_key = core::stream_key(config_.training.seed, core::Stream::dropout);
   pass.step = step;
+  pass.invariant = invariant(config_);
   const model::LossResult result = transformer_.forward(pass);
   transformer_.backward(pass);
+  if (pass.gradient_beyond_range) ++beyond_range_;
   return result;
 }
 
 model::LossResult Replica::evaluate(const model::MicroBatch& batch) {
   model::Pass pass{arena_, batch};
   pass.training = false;
+  pass.invariant = invariant(config_);
   return transformer_.forward(pass);
 }
 
@@ -60,9 +69,13 @@ void Replica::reduce_gradients() {
     if (TESSERA_FAULT("parallel_skip_reduction") && unit == 1) continue;
     dp_.all_reduce(state_.gradients(unit), op);
   }
+  if (invariant(config_)) {
+    dp_.all_reduce(core::View{&beyond_range_, core::DType::i64, {1}}, ReduceOp::sum);
+  }
 }
 
 double Replica::gradient_norm() const {
+  if (beyond_range_ > 0) return std::numeric_limits<double>::infinity();
   double squares = optim::sum_of_squares(ranges_);
   if (TESSERA_FAULT("parallel_doubled_norm")) squares *= dp_.size();
   return std::sqrt(squares);

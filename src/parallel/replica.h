@@ -32,7 +32,8 @@ class Replica {
   model::LossResult evaluate(const model::MicroBatch& batch);
   /// Sums the gradients over the replicas, unit by unit.
   void reduce_gradients();
-  /// The L2 norm of the reduced gradient; every rank computes the same.
+  /// The L2 norm of the reduced gradient; every rank computes the same. Infinite where numerics is
+  /// invariant and some rank met a gradient beyond the range of its sums.
   double gradient_norm() const;
   /// Clips by `norm` and takes one optimizer step; `step` counts from 1.
   void update(int64_t step, double lr, double norm);
@@ -53,6 +54,7 @@ class Replica {
   model::Transformer transformer_;
   std::vector<optim::ParameterRange> ranges_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  int64_t beyond_range_ = 0;  ///< passes whose gradients were; after the reduction, all ranks'
 };
 
 }  // namespace tessera::parallel

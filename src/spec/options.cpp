@@ -21,6 +21,8 @@ constexpr std::array<std::string_view, 2> kWords<Precision>{"fp32", "bf16"};
 template <>
 constexpr std::array<std::string_view, 2> kWords<GradientDtype>{"fp32", "bf16"};
 template <>
+constexpr std::array<std::string_view, 2> kWords<Numerics>{"fast", "invariant"};
+template <>
 constexpr std::array<std::string_view, 4> kWords<Decay>{"cosine", "linear", "wsd", "constant"};
 template <>
 constexpr std::array<std::string_view, 2> kWords<Recompute>{"none", "full"};
@@ -244,6 +246,9 @@ void add_training(std::vector<Option>& rows) {
   rows.push_back(row<S, &T::precision>("training.precision", "of weights and activations"));
   rows.push_back(
       row<S, &T::gradient_dtype>("training.gradient_dtype", "of gradients while they are summed"));
+  rows.push_back(row<S, &T::numerics>(
+      "training.numerics",
+      "invariant: the same bits in every layout, for up to half as much time again"));
   rows.push_back(
       row<S, &T::load>("training.load", "a checkpoint to take the weights from; empty: none"));
 }
@@ -322,7 +327,6 @@ const Option* find_option(std::string_view key) {
 const std::vector<LaterOption>& later_options() {
   static const std::vector<LaterOption> table = {
       {"model.hf", ""},
-      {"training.numerics", "fast"},
       {"optimizer.name", "adamw"},
       {"parallelism.tensor_parallel_degree", "1"},
       {"parallelism.pipeline_parallel_degree", "1"},
@@ -364,6 +368,9 @@ std::string_view name_of(Precision value) {
   return word_of(value);
 }
 std::string_view name_of(GradientDtype value) {
+  return word_of(value);
+}
+std::string_view name_of(Numerics value) {
   return word_of(value);
 }
 std::string_view name_of(Decay value) {

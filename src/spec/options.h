@@ -83,6 +83,7 @@ std::string_view name_of(AttentionBias value);
 std::string_view name_of(RopeType value);
 std::string_view name_of(Precision value);
 std::string_view name_of(GradientDtype value);
+std::string_view name_of(Numerics value);
 std::string_view name_of(Decay value);
 std::string_view name_of(Recompute value);
 std::string_view name_of(Backend value);

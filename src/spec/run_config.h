@@ -25,6 +25,10 @@ constexpr core::DType dtype_of(GradientDtype dtype) {
   return dtype == GradientDtype::bf16 ? core::DType::bf16 : core::DType::f32;
 }
 
+/// fast: as one rank up to rounding. invariant: the same bits in every layout (products of single
+/// sequences, sums that do not depend on their order).
+enum class Numerics : uint8_t { fast, invariant };
+
 enum class Decay : uint8_t { cosine, linear, wsd, constant };
 enum class Recompute : uint8_t { none, full };
 enum class Backend : uint8_t { automatic, thread, shm };
@@ -50,8 +54,16 @@ struct TrainingConfig {
   double max_norm = 1.0;  ///< gradient clipping; 0: none
   Precision precision = Precision::bf16;
   GradientDtype gradient_dtype = GradientDtype::fp32;
+  Numerics numerics = Numerics::fast;
   std::string load;  ///< a checkpoint to take the weights from
 };
+
+/// Of gradients in memory and on their way between ranks: gradient_dtype, or int64 sums in fixed
+/// point where numerics is invariant.
+constexpr core::DType gradient_storage(const TrainingConfig& training) {
+  return training.numerics == Numerics::invariant ? core::DType::i64
+                                                  : dtype_of(training.gradient_dtype);
+}
 
 struct OptimizerConfig {
   double lr = 3e-4;

@@ -166,6 +166,11 @@ class Validator {
         config_.training.gradient_dtype == GradientDtype::bf16) {
       add("training.gradient_dtype", "rounds the gradients of a training.precision of fp32 to bf16",
           "fp32, or training.precision = \"bf16\"");
+    } else if (config_.training.numerics == Numerics::invariant &&
+               config_.training.gradient_dtype == GradientDtype::bf16) {
+      add("training.gradient_dtype",
+          "is not used: training.numerics = invariant sums gradients as 64-bit integers",
+          "leave it out, or training.numerics = \"fast\"");
     }
   }
 

@@ -26,6 +26,7 @@ account::ActivationSizes sizes_of(const spec::RunConfig& config, int64_t batch) 
   sizes.seq_len = config.data.seq_len;
   sizes.dtype = spec::dtype_of(config.training.precision);
   sizes.recompute = config.activation_checkpoint.mode;
+  sizes.numerics = config.training.numerics;
   sizes.attention_scratch_bytes = kernels::attention_scratch_bytes(shape, kernels::num_threads());
   return sizes;
 }
@@ -47,10 +48,13 @@ int64_t rank_activation_bytes(const spec::RunConfig& config, int64_t num_ranks, 
 int64_t step_bytes(const spec::RunConfig& config, const account::ParameterTable& table,
                    int64_t num_ranks, int64_t rank) {
   using account::Collective;
-  // Token counts and wishes to stop; every rank's loss.
-  const std::vector<account::Message> control = {{Collective::all_reduce, 2, 8},
-                                                 {Collective::all_gather, 1, 8}};
-  const int64_t gradient_bytes = core::size_of(spec::dtype_of(config.training.gradient_dtype));
+  // Token counts and wishes to stop; every rank's loss; gradients beyond the range of their sums.
+  std::vector<account::Message> control = {{Collective::all_reduce, 2, 8},
+                                           {Collective::all_gather, 1, 8}};
+  if (config.training.numerics == spec::Numerics::invariant) {
+    control.push_back({Collective::all_reduce, 1, 8});
+  }
+  const int64_t gradient_bytes = core::size_of(spec::gradient_storage(config.training));
   return account::data_parallel_bytes(table, gradient_bytes, num_ranks, rank, control);
 }
 

@@ -71,7 +71,7 @@ std::vector<kernels::GemmShape> products_of(const spec::RunConfig& config) {
   sizes.vocab_size = model.vocab_size;
   const core::DType dtype = spec::dtype_of(config.training.precision);
   sizes.logits_stride = model::head_row_stride(model.vocab_size);
-  sizes.logits_rows = model::head_chunk_rows(sizes.tokens, model.vocab_size, dtype);
+  sizes.logits_rows = model::head_chunk_rows(1, sizes.tokens, model.vocab_size, dtype);
   return kernels::training_products(sizes);
 }
 

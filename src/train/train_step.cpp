@@ -65,7 +65,10 @@ double global_loss_sum(comm::Communicator& dp, double local, int64_t step) {
 }
 
 /// The first parameter whose gradient has a NaN or infinity, for the message.
-std::string first_non_finite(parallel::Replica& replica) {
+std::string first_non_finite(parallel::Replica& replica, const spec::TrainingConfig& training) {
+  if (training.numerics == spec::Numerics::invariant) {
+    return "a gradient that was not finite or beyond 2^11, the range of numerics = invariant";
+  }
   for (const account::Parameter& parameter : replica.table().parameters) {
     const ConstView grad = replica.state().gradients(parameter.unit);
     if (!kernels::all_finite(grad.slice(parameter.offset, {parameter.elements()}))) {
@@ -116,7 +119,7 @@ StepResult TrainStep::compute_gradients(const BatchLoader& loader, int64_t step,
         fmt::format("the gradient norm at step {} is {} on every rank, first in {}: training "
                     "stopped before the "
                     "weights took it up. Lower optimizer.lr or resume from the last checkpoint",
-                    step, result.grad_norm, first_non_finite(replica_)));
+                    step, result.grad_norm, first_non_finite(replica_, config_.training)));
   }
   return result;
 }

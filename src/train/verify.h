@@ -33,7 +33,7 @@ VerifyRecord record_run(const spec::RunConfig& config, const data::Dataset& data
 void save_record(const std::filesystem::path& path, const VerifyRecord& record);
 VerifyRecord load_record(const std::filesystem::path& path);
 
-/// How close is close enough.
+/// How close is close enough. All 0 for the invariant numerics: every bit.
 struct Tolerance {
   double loss = 5e-7;     ///< relative, of every step's loss
   double norm = 5e-5;     ///< relative, of every step's gradient norm

@@ -165,11 +165,15 @@ TEST(Transformer, IsInBf16CloseToFp32) {
 }
 
 TEST(LossHead, CutsRowsIntoEqualChunksOfBoundedLogits) {
-  EXPECT_EQ(head_chunk_rows(1024, 50257, core::DType::bf16), 512);
-  EXPECT_EQ(head_chunk_rows(1024, 257, core::DType::bf16), 1024);
-  EXPECT_EQ(head_chunk_rows(1000, 50257, core::DType::f32), 250);
-  EXPECT_EQ(head_chunk_rows(1, 50257, core::DType::f32), 1);
-  EXPECT_EQ(head_chunk_rows(7, int64_t{1} << 40, core::DType::f32), 1);
+  EXPECT_EQ(head_chunk_rows(1, 1024, 50257, core::DType::bf16), 512);
+  EXPECT_EQ(head_chunk_rows(1, 1024, 257, core::DType::bf16), 1024);
+  EXPECT_EQ(head_chunk_rows(1, 1000, 50257, core::DType::f32), 250);
+  EXPECT_EQ(head_chunk_rows(1, 1, 50257, core::DType::f32), 1);
+  EXPECT_EQ(head_chunk_rows(1, 7, int64_t{1} << 40, core::DType::f32), 1);
+  // Sequences that stay apart: as many whole ones as fit, or pieces of one.
+  EXPECT_EQ(head_chunk_rows(8, 128, 50257, core::DType::bf16), 512);
+  EXPECT_EQ(head_chunk_rows(5, 200, 50257, core::DType::bf16), 600);
+  EXPECT_EQ(head_chunk_rows(3, 1024, 50257, core::DType::bf16), 512);
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ struct Case {
   int64_t seq_len = 16;
   spec::Precision precision = spec::Precision::fp32;
   spec::Recompute recompute = spec::Recompute::none;
+  spec::Numerics numerics = spec::Numerics::fast;
 };
 
 spec::ModelConfig model_of(int64_t width, int64_t layers, int64_t heads, int64_t vocab_size) {
@@ -34,7 +35,7 @@ spec::ModelConfig model_of(int64_t width, int64_t layers, int64_t heads, int64_t
   config.num_hidden_layers = layers;
   config.num_attention_heads = heads;
   config.vocab_size = vocab_size;
-  config.max_position_embeddings = 512;
+  config.max_position_embeddings = 2048;
   return spec::resolved(config);
 }
 
@@ -48,7 +49,9 @@ std::vector<Case> cases() {
   spec::ModelConfig untied = model_of(32, 1, 2, 1000);
   untied.tie_word_embeddings = false;
   const auto bf16 = spec::Precision::bf16;
+  const auto none = spec::Recompute::none;
   const auto full = spec::Recompute::full;
+  const auto apart = spec::Numerics::invariant;
   return {
       {"a small model", model_of(32, 2, 4, 256)},
       {"sizes that divide by nothing", model_of(36, 3, 3, 101), 3, 17},
@@ -59,6 +62,9 @@ std::vector<Case> cases() {
       {"bf16 and recompute", model_of(64, 3, 2, 300), 2, 33, bf16, full},
       {"a head of its own that is the peak", untied, 4, 32},
       {"logits in several chunks", model_of(16, 1, 1, 60001), 3, 230, bf16},
+      {"logits of whole sequences", model_of(16, 1, 1, 60001), 5, 170, bf16, none, apart},
+      {"logits of pieces of sequences", model_of(16, 1, 1, 60001), 2, 1100, bf16, none, apart},
+      {"sequences apart", model_of(36, 3, 3, 101), 3, 17, spec::Precision::fp32, full, apart},
       {"long sequences, where attention's scratch counts", model_of(16, 1, 4, 50), 1, 512},
       {"one token", model_of(16, 1, 1, 50), 1, 1},
   };
@@ -76,6 +82,7 @@ account::ActivationSizes sizes_of(const Case& c) {
   sizes.seq_len = c.seq_len;
   sizes.dtype = c.precision == spec::Precision::bf16 ? DType::bf16 : DType::f32;
   sizes.recompute = c.recompute;
+  sizes.numerics = c.numerics;
   sizes.attention_scratch_bytes = kernels::attention_scratch_bytes(shape, kernels::num_threads());
   return sizes;
 }
@@ -91,6 +98,7 @@ class Trial {
     spec::RunConfig config;
     config.model = c.model;
     config.training.precision = c.precision;
+    config.training.numerics = c.numerics;
     config.activation_checkpoint.mode = c.recompute;
     replica_ = std::make_unique<parallel::Replica>(config, *comm_, ledger_, 0);
   }
@@ -141,6 +149,7 @@ TEST(StateBytes, AreWhatTheLedgerCounts) {
     const Trial trial(c);
     spec::TrainingConfig training;
     training.precision = c.precision;
+    training.numerics = c.numerics;
     const account::StateBytes expected =
         account::state_bytes(account::parameter_table(c.model), training);
     EXPECT_EQ(trial.state(Category::weights), expected.weights) << c.about;

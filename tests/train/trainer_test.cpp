@@ -81,6 +81,19 @@ TEST_F(TrainerTest, PredictsMemoryAndTrafficToTheByteOnEveryRank) {
   }
 }
 
+TEST_F(TrainerTest, PredictsTheWiderGradientsOfTheInvariantMode) {
+  TrainOptions train_options = options("run");
+  train_options.config.training.numerics = spec::Numerics::invariant;
+  train_options.config.training.micro_batch_size = 2;
+  train_options.config.training.steps = 2;
+  for (const int ranks : {1, 3}) {
+    train_options.existing = Existing::overwrite;
+    const Summary summary = run(train_options, ranks);
+    EXPECT_EQ(summary.memory_measured, summary.predicted.memory_bytes) << ranks;
+    EXPECT_EQ(summary.dp_bytes_measured, summary.predicted.dp_bytes_per_step) << ranks;
+  }
+}
+
 TEST_F(TrainerTest, ResumesAtAnotherRankCountWithTheSamplesOfTheUninterruptedRun) {
   TrainOptions whole = options("whole");
   whole.config.checkpoint.interval = 3;

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/fixed_point.h"
+#include "kernels/ref/scalar.h"
+
+namespace tessera::kernels::ref {
+
+/// sums [n] += terms [n]; see fixed_point.h.
+template <class T>
+bool add_fixed_point(int64_t* sums, const T* terms, int64_t n) {
+  bool right = true;
+  for (int64_t i = 0; i < n; ++i) {
+    const double scaled = std::ldexp(static_cast<double>(load(terms[i])), kFixedPointBits);
+    if (!(std::abs(scaled) < 0x1p51)) {  // NaN too
+      right = false;
+      continue;
+    }
+    sums[i] += std::llrint(scaled);
+    if (std::abs(sums[i]) > kFixedPointLimit) right = false;
+  }
+  return right;
+}
+
+}  // namespace tessera::kernels::ref
