@@ -1,5 +1,5 @@
 // tessera config: checks a run's configuration without running it, lists its keys, and prints the
-// schema of its files.
+// schema of its files. Importing is in config_import.cpp.
 
 #include <fmt/format.h>
 
@@ -62,7 +62,7 @@ void print_keys() {
 }  // namespace
 
 void add_config_verb(CLI::App& app, int& status) {
-  CLI::App* verb = app.add_subcommand("config", "check a configuration, list its keys");
+  CLI::App* verb = app.add_subcommand("config", "check or import a configuration, list its keys");
   verb->require_subcommand(1);
 
   CLI::App* check_verb =

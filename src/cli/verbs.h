@@ -33,6 +33,8 @@ void add_data_verb(CLI::App& app, int& status);
 /// `tessera data batches`, an action of the data verb.
 void add_data_batches_action(CLI::App& data_verb, int& status);
 void add_config_verb(CLI::App& app, int& status);
+/// `tessera config import`, an action of the config verb.
+void add_config_import_action(CLI::App& config_verb, int& status);
 void add_bench_verb(CLI::App& app, int& status);
 
 }  // namespace tessera::cli

@@ -49,6 +49,8 @@ struct Flags {
 /// the same. A flag of a boolean may stand alone for true. Lists are divided by commas.
 Flags split_flags(const std::vector<std::string>& words);
 
+/// A value as TOML writes it.
+std::string toml_value(const spec::Value& value);
 /// All keys with their values as TOML that read_config reads back to the same config.
 std::string to_toml(const spec::RunConfig& config);
 /// The same as a JSON object of sections.

@@ -29,21 +29,6 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
-std::string toml_value(const spec::Value& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return quoted(*text);
-  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
-    std::string list;
-    for (const std::string& text : *texts) list += (list.empty() ? "" : ", ") + quoted(text);
-    return "[" + list + "]";
-  }
-  std::string text = spec::to_text(value);
-  // TOML tells a real from an integer by its point, exponent or name.
-  if (std::holds_alternative<double>(value) && text.find_first_of(".enai") == std::string::npos) {
-    text += ".0";
-  }
-  return text;
-}
-
 ordered_json json_value(const spec::Value& value) {
   return std::visit([](const auto& concrete) -> ordered_json { return concrete; }, value);
 }
@@ -122,6 +107,21 @@ ordered_json& property_at(ordered_json& properties, std::string_view key) {
 }
 
 }  // namespace
+
+std::string toml_value(const spec::Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return quoted(*text);
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
+    std::string list;
+    for (const std::string& text : *texts) list += (list.empty() ? "" : ", ") + quoted(text);
+    return "[" + list + "]";
+  }
+  std::string text = spec::to_text(value);
+  // TOML tells a real from an integer by its point, exponent or name.
+  if (std::holds_alternative<double>(value) && text.find_first_of(".enai") == std::string::npos) {
+    text += ".0";
+  }
+  return text;
+}
 
 std::string to_toml(const spec::RunConfig& config) {
   std::string text;

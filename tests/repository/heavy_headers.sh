@@ -3,5 +3,5 @@
 # pays for them by including one of ours.
 . "$(dirname "$0")/common.sh"
 project_files 'src/*.h' | xargs grep -nHE \
-  '#[[:space:]]*include[[:space:]]*[<"](nlohmann/json\.hpp|toml\+\+/|toml\.hpp|CLI/|dnnl|oneapi/|gtest/|gmock/)' |
+  '#[[:space:]]*include[[:space:]]*[<"](nlohmann/json\.hpp|toml\+\+/|toml\.hpp|yaml-cpp/|CLI/|dnnl|oneapi/|gtest/|gmock/)' |
   sed 's/$/   (a heavy header: include it from a .cpp)/' | report

@@ -1,0 +1,40 @@
+#pragma once
+
+// What the readers of the four forms give to the maps: keys with values, in order.
+
+#include <string>
+#include <vector>
+
+namespace tessera::formats {
+
+/// One key of the input with its value. A scalar or a flag's value is one item; a list is several;
+/// a flag without a value, an empty list and an empty table have none.
+struct Entry {
+  std::string key;                 ///< "--micro-batch-size", "zero_optimization.stage"
+  std::vector<std::string> items;  ///< null is "null", booleans are "true" and "false"
+  std::string source;              ///< key and value as the input has them
+  std::string where;
+};
+
+/// Leaves of the document, their keys joined by dots. Throw ConfigError that names the place.
+std::vector<Entry> read_json_entries(const std::string& text, const std::string& where);
+std::vector<Entry> read_toml_entries(const std::string& text, const std::string& where);
+std::vector<Entry> read_yaml_entries(const std::string& text, const std::string& where);
+
+/// A shell's words, read as far as argument lists in scripts need it: continued lines, comments,
+/// both quotes, NAME=(…) arrays, NAME="…" texts of arguments, and $NAME of a name that the script
+/// sets once, to a plain word. Gives the words of every command and array that holds a flag, in the
+/// order of the text, with the line of each.
+struct ShellWord {
+  std::string text;
+  int line = 0;
+  bool ends_command = false;  ///< nothing after it belongs to a flag before it
+};
+std::vector<ShellWord> read_shell_words(const std::string& script);
+
+/// Documents may nest this deep; deeper is refused, like aliases that lead in a circle.
+constexpr int kMaxImportDepth = 32;
+/// And have so many keys, however they are repeated by aliases.
+constexpr size_t kMaxImportEntries = 20'000;
+
+}  // namespace tessera::formats

@@ -1,0 +1,234 @@
+#include "formats/import/import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "formats/config_io.h"
+#include "formats/import/mapper.h"
+
+namespace tessera::formats {
+namespace {
+
+/// The offset of the first byte that is not UTF-8; npos when all are.
+size_t invalid_utf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    if (length == 0 || lead > 0xf4 || i + length > text.size()) return i;
+    uint32_t point = length == 1 ? lead : lead & (0xffU >> (length + 1));
+    for (size_t k = 1; k < length; ++k) {
+      const auto byte = static_cast<unsigned char>(text[i + k]);
+      if ((byte & 0xc0) != 0x80) return i;
+      point = point << 6 | (byte & 0x3f);
+    }
+    const bool overlong = (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
+    if (overlong || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return i;
+    i += length;
+  }
+  return std::string_view::npos;
+}
+
+/// Fit for a comment or a line of a terminal.
+std::string printable(std::string text) {
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) c = ' ';
+  }
+  return text;
+}
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
+  return all;
+}
+
+std::string toml_text(const MappedKey& mapped) {
+  if (mapped.value) return toml_value(*mapped.value);
+  const bool bare = mapped.text == "true" || mapped.text == "false" || number_of(mapped.text);
+  return bare ? mapped.text : toml_value(spec::Value{mapped.text});
+}
+
+/// Whether the words up to the next flag are that flag's values, as far as the table knows.
+size_t values_taken(const Row* row, size_t available) {
+  if (row == nullptr || row->rule == Rule::none || row->rule == Rule::elsewhere ||
+      row->rule == Rule::list) {
+    return available;
+  }
+  if (row->rule == Rule::sets || row->rule == Rule::flag) return 0;
+  return std::min<size_t>(available, 1);
+}
+
+const Row* megatron_row(const std::string& key) {
+  for (const Row& row : megatron_rows()) {
+    if (row.source == key) return &row;
+  }
+  return nullptr;
+}
+
+bool is_flag(const std::string& word) {
+  return word.size() > 2 && word.compare(0, 2, "--") == 0;
+}
+
+/// Flags with their values; a word that belongs to none is an entry of its own.
+std::vector<Entry> flags_of(const std::vector<ShellWord>& words, const char* place) {
+  std::vector<Entry> entries;
+  for (size_t i = 0; i < words.size();) {
+    Entry entry;
+    entry.where = fmt::format("{}{}", place, words[i].line);
+    const std::string& word = words[i].text;
+    if (!is_flag(word)) {
+      entry.key = entry.source = word;
+      entries.push_back(std::move(entry));
+      ++i;
+      continue;
+    }
+    const size_t equals = word.find('=');
+    entry.key = word.substr(0, equals);
+    entry.source = word;
+    std::replace(entry.key.begin(), entry.key.end(), '_', '-');
+    size_t available = 0;
+    for (size_t k = i; !words[k].ends_command && k + 1 < words.size(); ++k) {
+      if (is_flag(words[k + 1].text)) break;
+      ++available;
+    }
+    size_t taken = values_taken(megatron_row(entry.key), available);
+    if (equals != std::string::npos) {
+      entry.items.push_back(word.substr(equals + 1));
+      taken = 0;
+    }
+    for (size_t k = 1; k <= taken; ++k) {
+      entry.items.push_back(words[i + k].text);
+      entry.source += " " + words[i + k].text;
+    }
+    entries.push_back(std::move(entry));
+    i += 1 + taken;
+  }
+  return entries;
+}
+
+}  // namespace
+
+const std::vector<std::string_view>& system_names() {
+  static const std::vector<std::string_view> names = {"megatron", "deepspeed", "accelerate",
+                                                      "torchtitan"};
+  return names;
+}
+
+std::optional<System> system_named(std::string_view name) {
+  const auto& names = system_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<System>(found - names.begin());
+}
+
+std::string_view name_of(Unmapped kind) {
+  constexpr std::array<std::string_view, 6> names = {
+      "no counterpart",         "not in this version", "value not supported",
+      "value not in the input", "already so",          "said elsewhere"};
+  return names[static_cast<size_t>(kind)];
+}
+
+ImportResult import_config(System system, const std::string& text, const std::string& where) {
+  const size_t invalid = invalid_utf8(text);
+  if (invalid != std::string_view::npos) {
+    throw core::ConfigError(fmt::format("{}: is no text in UTF-8: byte {}", where, invalid));
+  }
+  switch (system) {
+    case System::megatron:
+      return map_megatron(flags_of(read_shell_words(text), (where + ":").c_str()));
+    case System::deepspeed:
+      return map_deepspeed(read_json_entries(text, where));
+    case System::accelerate:
+      return map_accelerate(read_yaml_entries(text, where));
+    case System::torchtitan:
+      return map_torchtitan(read_toml_entries(text, where));
+  }
+  return {};
+}
+
+ImportResult import_megatron_arguments(const std::vector<std::string>& words) {
+  std::vector<ShellWord> arguments;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (invalid_utf8(words[i]) != std::string_view::npos) {
+      throw core::ConfigError(fmt::format("argument {} is no text in UTF-8", i + 1));
+    }
+    arguments.push_back({words[i], static_cast<int>(i) + 1, false});
+  }
+  return map_megatron(flags_of(arguments, "argument "));
+}
+
+std::string to_toml(const ImportResult& result) {
+  std::string toml;
+  std::vector<std::string> sections;
+  const auto section_of = [](const MappedKey& mapped) {
+    return mapped.key.substr(0, mapped.key.find('.'));
+  };
+  for (const spec::Option& option : spec::options()) {
+    const std::string section(option.section());
+    if (sections.empty() || sections.back() != section) sections.push_back(section);
+  }
+  for (const MappedKey& mapped : result.mapped) {
+    const std::string section = section_of(mapped);
+    if (std::find(sections.begin(), sections.end(), section) == sections.end()) {
+      sections.push_back(section);
+    }
+  }
+  for (const std::string& section : sections) {
+    std::string lines;
+    bool real = false;
+    for (const MappedKey& mapped : result.mapped) {
+      if (section_of(mapped) != section) continue;
+      const bool refused = !mapped.refused.empty();
+      real = real || !refused;
+      lines += fmt::format("{}{} = {}  # {}{}\n", refused ? "# " : "",
+                           mapped.key.substr(section.size() + 1), printable(toml_text(mapped)),
+                           printable(joined(mapped.sources)),
+                           refused ? "; " + printable(mapped.refused) : "");
+    }
+    if (lines.empty()) continue;
+    toml += fmt::format("{}{}[{}]\n{}", toml.empty() ? "" : "\n", real ? "" : "# ", section, lines);
+  }
+  return toml;
+}
+
+std::string to_json(const ImportResult& result) {
+  nlohmann::ordered_json json = {{"from", system_names()[static_cast<size_t>(result.system)]},
+                                 {"toml", to_toml(result)}};
+  json["mapped"] = nlohmann::ordered_json::array();
+  for (const MappedKey& mapped : result.mapped) {
+    json["mapped"].push_back({{"key", mapped.key},
+                              {"value", mapped.text},
+                              {"sources", mapped.sources},
+                              {"refused", mapped.refused}});
+  }
+  json["unmapped"] = nlohmann::ordered_json::array();
+  for (const UnmappedKey& unmapped : result.unmapped) {
+    json["unmapped"].push_back({{"source", unmapped.source},
+                                {"where", unmapped.where},
+                                {"kind", name_of(unmapped.kind)},
+                                {"reason", unmapped.reason}});
+  }
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::string describe(const ImportResult& result) {
+  std::string text;
+  for (const Unmapped kind : {Unmapped::value, Unmapped::not_yet, Unmapped::unknown_value,
+                              Unmapped::no_counterpart, Unmapped::elsewhere, Unmapped::already}) {
+    std::string lines;
+    for (const UnmappedKey& unmapped : result.unmapped) {
+      if (unmapped.kind != kind) continue;
+      lines += fmt::format("  {}: {}{}\n", printable(unmapped.source), printable(unmapped.reason),
+                           unmapped.where.empty() ? "" : "  (" + printable(unmapped.where) + ")");
+    }
+    if (!lines.empty()) text += fmt::format("{}:\n{}", name_of(kind), lines);
+  }
+  return text;
+}
+
+}  // namespace tessera::formats
