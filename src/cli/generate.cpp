@@ -44,7 +44,7 @@ int run_generate(const Options& options) {
 void add_generate_verb(CLI::App& app, int& status) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("generate", "Sample text from a trained model");
-  verb->add_option("path", options->path, "A run folder or a checkpoint folder")->required();
+  verb->add_option("path", options->path, "A run, a checkpoint or a Hugging Face folder")->required();
   verb->add_option("--prompt", options->prompt, "The text to continue");
   train::SamplingOptions& sampling = options->sampling;
   verb->add_option("--max-new-tokens,--max_new_tokens", sampling.max_new_tokens,

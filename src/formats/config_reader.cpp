@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "formats/config_io.h"
+#include "formats/hf_config.h"
 
 extern char** environ;  // NOLINT: POSIX declares it nowhere
 
@@ -163,6 +164,26 @@ bool is_flag(const std::string& word) {
   return word.size() > 2 && word.compare(0, 2, "--") == 0;
 }
 
+/// The model of the folder that the last model.hf names.
+std::optional<spec::ModelConfig> read_hf_model(const std::vector<Assignment>& assignments,
+                                               std::vector<Violation>& violations) {
+  const auto last =
+      std::find_if(assignments.rbegin(), assignments.rend(),
+                   [](const Assignment& assignment) { return assignment.key == "model.hf"; });
+  if (last == assignments.rend() || last->text.empty()) return std::nullopt;
+  try {
+    return read_hf_config(last->text).model;
+  } catch (const core::ConfigError& error) {
+    Violation violation;
+    violation.key = last->key;
+    violation.value = last->text;
+    violation.why = error.what();
+    violation.where = last->where;
+    violations.push_back(std::move(violation));
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 spec::AssignmentResult read_config(const ConfigSources& sources) {
@@ -171,7 +192,8 @@ spec::AssignmentResult read_config(const ConfigSources& sources) {
   for (const std::string& path : sources.files) read_file(path, assignments, violations);
   if (sources.environment) read_environment(assignments);
   assignments.insert(assignments.end(), sources.overrides.begin(), sources.overrides.end());
-  spec::AssignmentResult result = spec::assign(assignments);
+  const std::optional<spec::ModelConfig> hf = read_hf_model(assignments, violations);
+  spec::AssignmentResult result = spec::assign(assignments, hf);
   result.violations.insert(result.violations.begin(), violations.begin(), violations.end());
   return result;
 }

@@ -236,7 +236,15 @@ void Reader::read_llama(const LlamaType& type) {
   if (type.bias_keys && fields_.boolean("attention_bias").value_or(false)) {
     model.attention_bias = AttentionBias::all;
   }
-  if (type.mlp_bias_key) model.mlp_bias = fields_.boolean("mlp_bias").value_or(false);
+  if (type.mlp_bias_key) {
+    model.mlp_bias = fields_.boolean("mlp_bias").value_or(false);
+  } else {
+    fields_.expect("mlp_bias", false, "this model_type has no such biases");
+  }
+  if (!type.bias_keys) {
+    fields_.expect("attention_bias", type.bias != AttentionBias::none,
+                   "this model_type settles its biases itself");
+  }
   read_heads(type);
   read_window(type);
   fields_.expect("hidden_act", "silu", "the one activation of this family known here is silu");

@@ -37,6 +37,8 @@ FileDigest write_safetensors(const std::string& path, const std::vector<NamedTen
 /// One tensor of a file.
 struct SafetensorsEntry {
   std::string name;
+  std::string type;  ///< the format's name: "F32", "F16", "BOOL"
+  /// Where no such element is known here (F16, BOOL), another of its size.
   core::DType dtype = core::DType::f32;
   core::Shape shape;
   int64_t offset = 0;  ///< bytes from the start of the data

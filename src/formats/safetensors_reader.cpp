@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -53,16 +54,30 @@ json parse_header(const std::string& path, std::string_view text) {
   }
 }
 
-core::DType dtype_named(const std::string& path, const std::string& tensor, const json& name) {
-  constexpr core::DType kAll[] = {core::DType::f64, core::DType::f32, core::DType::bf16,
-                                  core::DType::i64, core::DType::i32, core::DType::u16,
-                                  core::DType::u8};
+struct ElementType {
+  std::string_view name;
+  core::DType dtype;
+};
+/// The format's types of whole bytes.
+constexpr std::array kTypes = {
+    ElementType{"F64", core::DType::f64},    ElementType{"F32", core::DType::f32},
+    ElementType{"BF16", core::DType::bf16},  ElementType{"F16", core::DType::u16},
+    ElementType{"I64", core::DType::i64},    ElementType{"I32", core::DType::i32},
+    ElementType{"U16", core::DType::u16},    ElementType{"I16", core::DType::u16},
+    ElementType{"U8", core::DType::u8},      ElementType{"I8", core::DType::u8},
+    ElementType{"BOOL", core::DType::u8},    ElementType{"F8_E4M3", core::DType::u8},
+    ElementType{"F8_E5M2", core::DType::u8}, ElementType{"F8_E8M0", core::DType::u8},
+    ElementType{"U32", core::DType::i32},    ElementType{"U64", core::DType::i64}};
+
+ElementType type_named(const std::string& path, const std::string& tensor, const json& name) {
   if (!name.is_string()) refuse(path, fmt::format("dtype of \"{}\" is no text", tensor));
-  for (const core::DType dtype : kAll) {
-    if (name == safetensors_dtype(dtype)) return dtype;
+  std::string known;
+  for (const ElementType& type : kTypes) {
+    if (name == type.name) return type;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", type.name);
   }
-  refuse(path, fmt::format("\"{}\" has dtype {}; those known are F64, F32, BF16, I64, I32, U16, U8",
-                           tensor, name.get<std::string>()));
+  refuse(path, fmt::format("\"{}\" has dtype {}; those known are {}", tensor,
+                           name.get<std::string>(), known));
 }
 
 /// The whole numbers of a list, none negative or beyond 63 bits.
@@ -87,7 +102,9 @@ SafetensorsEntry entry_of(const std::string& path, const std::string& name, cons
   if (fields.size() != 3) refuse(path, fmt::format("\"{}\" has unknown fields", name));
   SafetensorsEntry entry;
   entry.name = name;
-  entry.dtype = dtype_named(path, name, fields["dtype"]);
+  const ElementType type = type_named(path, name, fields["dtype"]);
+  entry.type = type.name;
+  entry.dtype = type.dtype;
   const auto sizes = numbers_of(path, fmt::format("the shape of \"{}\"", name), fields["shape"]);
   const auto offsets =
       numbers_of(path, fmt::format("data_offsets of \"{}\"", name), fields["data_offsets"]);

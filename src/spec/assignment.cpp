@@ -145,7 +145,8 @@ Violation unknown_key(const std::string& key) {
   return violation;
 }
 
-AssignmentResult assign(const std::vector<Assignment>& assignments) {
+AssignmentResult assign(const std::vector<Assignment>& assignments,
+                        const std::optional<ModelConfig>& hf) {
   AssignmentResult result;
   std::vector<std::pair<const Option*, Value>> settings;
   std::optional<ModelConfig> base;
@@ -161,6 +162,11 @@ AssignmentResult assign(const std::vector<Assignment>& assignments) {
         continue;
       }
       base = preset == nullptr ? std::nullopt : std::optional(preset->config);
+      if (!name.empty()) settings.emplace_back(find_option("model.hf"), Value(std::string()));
+    }
+    if (setting->first->key == "model.hf" && !std::get<std::string>(setting->second).empty()) {
+      base = hf;
+      settings.emplace_back(find_option("model.preset"), Value(std::string()));
     }
     result.origin[assignment.key] = assignment;
     settings.push_back(*std::move(setting));

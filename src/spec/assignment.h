@@ -27,10 +27,12 @@ struct AssignmentResult {
   std::map<std::string, Assignment> origin;  ///< the assignment that each key's value comes from
 };
 
-/// The defaults, under the last preset named (without one, those of the last architecture named),
-/// under the assignments in order (a later one wins).
-/// Mistakes are collected; the keys they concern keep their defaults.
-AssignmentResult assign(const std::vector<Assignment>& assignments);
+/// The defaults, under the last preset or Hugging Face folder named, under the assignments in order
+/// (a later one wins); where there is neither, the model's keys start from its family's. Mistakes
+/// are collected; the keys they concern keep their defaults. `hf` is the model of the folder that
+/// the last model.hf names, read by whoever may read files.
+AssignmentResult assign(const std::vector<Assignment>& assignments,
+                        const std::optional<ModelConfig>& hf = std::nullopt);
 
 /// `result.violations` and what validate() finds in its config, with the place and the wording of
 /// the user's. A key that could not be read is not judged a second time.

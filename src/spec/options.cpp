@@ -175,6 +175,10 @@ void add_model(std::vector<Option>& rows) {
   constexpr auto S = &RunConfig::model;
   using M = ModelConfig;
   rows.push_back(preset_row());
+  rows.push_back(row<&RunConfig::model_hf>(
+      "model.hf",
+      "a Hugging Face folder whose config.json is the model, as a preset is; its weights come with "
+      "training.load, without it they are random"));
   rows.push_back(row<S, &M::architecture>("model.architecture", "the family"));
   rows.push_back(row<S, &M::hidden_size>("model.hidden_size", "width of the residual stream",
                                          at_least(1, kWide)));
@@ -326,7 +330,6 @@ const Option* find_option(std::string_view key) {
 
 const std::vector<LaterOption>& later_options() {
   static const std::vector<LaterOption> table = {
-      {"model.hf", ""},
       {"optimizer.name", "adamw"},
       {"parallelism.tensor_parallel_degree", "1"},
       {"parallelism.pipeline_parallel_degree", "1"},

@@ -29,6 +29,7 @@ int64_t micro_batch_size_for(int64_t global_batch_size, int64_t num_ranks, int64
 
 RunConfig resolved(RunConfig config, int64_t world_size) {
   config.model = resolved(config.model);
+  config.model_hf.clear();  // the keys of the model say it all, and folders come and go
   int64_t& ranks = config.parallelism.data_parallel_degree;
   if (ranks == -1) ranks = std::max<int64_t>(world_size, 1);
   int64_t& global = config.training.global_batch_size;

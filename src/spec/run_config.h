@@ -109,6 +109,8 @@ struct CommConfig {
 
 struct RunConfig {
   std::string model_preset;
+  /// A Hugging Face folder that the model is taken from; empty once the config is resolved.
+  std::string model_hf;
   ModelConfig model;
   DataConfig data;
   TrainingConfig training;
@@ -143,9 +145,9 @@ struct Violation {
 };
 
 /// Fills what is derived, for a world of `world_size` ranks: batch sizes of −1 (see
-/// TrainingConfig), degrees of −1, model sizes of 0. A micro-batch larger than the largest share
-/// becomes that share. vocab_size stays as it is. Call validate first; where that found nothing,
-/// this cannot fail.
+/// TrainingConfig), degrees of −1, model sizes of 0; model_hf is spent. A micro-batch larger than
+/// the largest share becomes that share. vocab_size stays as it is. Call validate first; where that
+/// found nothing, this cannot fail.
 RunConfig resolved(RunConfig config, int64_t world_size);
 
 /// Every violation at once; empty when the run can start. `world_size` 0: not known yet.

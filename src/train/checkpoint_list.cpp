@@ -60,7 +60,7 @@ fs::path find_checkpoint(const fs::path& path) {
   if (!found.empty()) return found.back();
   throw core::ConfigError(fmt::format(
       "{} is neither a checkpoint (it has no manifest.json) nor a run folder with a complete "
-      "checkpoint (in checkpoints/)",
+      "checkpoint (in checkpoints/); nor is it a Hugging Face folder (it has no config.json)",
       path.string()));
 }
 

@@ -6,13 +6,12 @@
 
 #include "core/arena.h"
 #include "core/error.h"
-#include "formats/config_io.h"
 #include "model/layer_factory.h"
 #include "model/transformer.h"
 #include "parallel/model_state.h"
-#include "train/checkpoint.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
+#include "train/start_weights.h"
 
 namespace tessera::train {
 
@@ -24,10 +23,11 @@ using core::View;
 namespace {
 
 /// The tokenizer that the run kept beside its checkpoints; else the one its config names.
-std::shared_ptr<const data::Tokenizer> find_tokenizer(const fs::path& checkpoint,
+std::shared_ptr<const data::Tokenizer> find_tokenizer(const WeightsPath& weights,
                                                       const spec::RunConfig& config) {
-  const RunFolder run{checkpoint.parent_path().parent_path()};
-  if (config.data.tokenizer != "bytes" && fs::exists(run.tokenizer())) {
+  const RunFolder run{weights.path.parent_path().parent_path()};
+  if (weights.kind == WeightsKind::checkpoint && config.data.tokenizer != "bytes" &&
+      fs::exists(run.tokenizer())) {
     return data::load_tokenizer(run.tokenizer().string());
   }
   return data::load_tokenizer(config.data.tokenizer);
@@ -38,17 +38,16 @@ std::shared_ptr<const data::Tokenizer> find_tokenizer(const fs::path& checkpoint
 class Generator::Impl {
  public:
   explicit Impl(const fs::path& path)
-      : checkpoint_(find_checkpoint(path)),
-        config_(formats::parse_config(read_checkpoint_header(checkpoint_).config,
-                                      (checkpoint_ / "manifest.json").string())),
-        tokenizer_(find_tokenizer(checkpoint_, config_)),
+      : path_(find_weights(path)),
+        config_(config_of(path_)),
+        tokenizer_(find_tokenizer(path_, config_)),
         table_(account::parameter_table(config_.model)),
         state_(table_, config_.training, /*for_training=*/false, ledger_),
         arena_(ledger_, core::Category::activations, 0),
         transformer_(config_.model, state_.parameters(), factory_, hooks_,
                      {spec::dtype_of(config_.training.precision), spec::Recompute::none}) {
     with_vocabulary(config_, *tokenizer_);  // refuses a tokenizer of more tokens than the model
-    load_checkpoint(checkpoint_, state_, LoadWhat::weights);
+    load_weights(path_, config_, state_);
   }
 
   std::string generate(const std::string& prompt, const SamplingOptions& options,
@@ -57,7 +56,7 @@ class Generator::Impl {
  private:
   std::vector<float> next_logits(const std::vector<int32_t>& tokens);
 
-  fs::path checkpoint_;
+  WeightsPath path_;
   spec::RunConfig config_;
   std::shared_ptr<const data::Tokenizer> tokenizer_;
   core::MemoryLedger ledger_;

@@ -21,8 +21,8 @@ struct SamplingOptions {
 /// A trained model to sample from, alone on one rank. Weights as the checkpoint has them.
 class Generator {
  public:
-  /// `path`: a run folder (its last complete checkpoint) or a checkpoint folder. Throws ConfigError
-  /// when it is neither, RunError when it is damaged.
+  /// `path`: a run folder (its last complete checkpoint), a checkpoint or a Hugging Face folder.
+  /// Throws ConfigError when it is none of these, RunError when it is damaged.
   explicit Generator(const std::filesystem::path& path);
   ~Generator();
 

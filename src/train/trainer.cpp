@@ -19,6 +19,7 @@
 #include "train/process_memory.h"
 #include "train/product_rate.h"
 #include "train/run_data.h"
+#include "train/start_weights.h"
 #include "train/train_step.h"
 
 namespace tessera::train {
@@ -131,7 +132,7 @@ void Run::check_folder() {
     if (!is_first_rank()) return;
     folder_ = check_run_folder(options_.run_dir, options_.existing);
     if (config_.training.load.empty() || options_.existing != Existing::overwrite) return;
-    const std::string load = find_checkpoint(config_.training.load).string();
+    const std::string load = find_weights(config_.training.load).path.string();
     const std::string root = std::filesystem::absolute(folder_.root).lexically_normal().string();
     if (load.rfind(root, 0) == 0) {
       throw core::ConfigError(fmt::format(
@@ -209,9 +210,13 @@ void Run::load_start() {
   const std::string resumed = resume ? load_newest_checkpoint() : "";
   if (resume && resumed.empty()) notice("no checkpoint to resume from; starting at step 1");
   if (!resumed.empty() || config_.training.load.empty()) return;
+  std::vector<std::string> notes;
   agree(comm_, [&] {
-    load_checkpoint(find_checkpoint(config_.training.load), replica_->state(), LoadWhat::weights);
+    spec::RunConfig config = config_;
+    config.model_hf = options_.config.model_hf;
+    notes = load_weights(find_weights(config_.training.load), config, replica_->state());
   });
+  for (const std::string& note : notes) notice(note);
   notice("weights loaded from " + config_.training.load);
 }
 

@@ -1,0 +1,38 @@
+#pragma once
+
+// Weights to start from that a user names by a path: a checkpoint or a run of ours, a Hugging Face
+// folder, a model file of llm.c.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "parallel/model_state.h"
+#include "spec/run_config.h"
+
+namespace tessera::train {
+
+enum class WeightsKind : uint8_t { checkpoint, hf };
+
+struct WeightsPath {
+  WeightsKind kind = WeightsKind::checkpoint;
+  std::filesystem::path path;  ///< the checkpoint's folder, the Hugging Face folder
+};
+
+/// What a path means: see above; of a run its newest complete checkpoint. Throws ConfigError when
+/// it is none of these.
+WeightsPath find_weights(const std::filesystem::path& path);
+
+/// The config that the weights come with: all of a checkpoint's; of others' files the model, the
+/// precision that holds the weights, and the folder as the tokenizer where it has one. Resolved but
+/// for the ranks. Throws ConfigError or RunError.
+spec::RunConfig config_of(const WeightsPath& weights);
+
+/// Loads the weights into `state`, whose model is `config`'s, one parameter at a time; moments 0.
+/// A model that differs from that of a Hugging Face folder is refused with every difference, unless
+/// config.model_hf names the same folder: then the differences were asked for. Returns what a
+/// person should know. Throws ConfigError, RunError.
+std::vector<std::string> load_weights(const WeightsPath& weights, const spec::RunConfig& config,
+                                      parallel::ModelState& state);
+
+}  // namespace tessera::train
