@@ -23,19 +23,31 @@ constexpr int64_t rounded(int64_t value, int64_t multiple) {
 /// Bytes of the tensors of one micro-batch, each as the arena rounds it.
 struct TensorBytes {
   TensorBytes(const spec::ModelConfig& config, const ActivationSizes& sizes) {
+    const bool llama = config.architecture == spec::Architecture::llama;
     const int64_t element = core::size_of(sizes.dtype);
     const int64_t statistic = std::max<int64_t>(element, 4);
     const int64_t rows = sizes.batch * sizes.seq_len;
     const int64_t heads = config.num_attention_heads;
+    const int64_t kv_heads = config.num_key_value_heads;
     const auto bytes = [&](int64_t width) {
       return rounded(rows * width * element, kArenaAlignment);
     };
+    const auto statistics = [&](int64_t numbers) {
+      return rounded(numbers * statistic, kArenaAlignment);
+    };
     stream = bytes(config.hidden_size);
-    qkv = bytes((heads + 2 * config.num_key_value_heads) * config.head_dim);
+    qkv = bytes((heads + 2 * kv_heads) * config.head_dim);
     context = bytes(heads * config.head_dim);
-    mlp = bytes(config.intermediate_size);
-    row_statistic = rounded(rows * statistic, kArenaAlignment);
-    head_statistic = rounded(rows * heads * statistic, kArenaAlignment);
+    activated = bytes(config.intermediate_size);
+    up = llama ? bytes(2 * config.intermediate_size) : activated;
+    activated_gradient = llama ? activated : 0;
+    norm_statistics = (llama ? 1 : 2) * statistics(rows);
+    softmax_statistics = statistics(rows * heads);
+    rotary = llama ? 2 * statistics(sizes.seq_len * config.head_dim / 2) : 0;
+    if (config.qk_norm) {
+      qk_gradients = context + bytes(kv_heads * config.head_dim);
+      qk_saved = qk_gradients + statistics(rows * heads) + statistics(rows * kv_heads);
+    }
     scratch = rounded(sizes.attention_scratch_bytes, kArenaAlignment);
     dropped = config.dropout > 0 ? stream : 0;
     const bool apart = sizes.numerics == spec::Numerics::invariant;
@@ -59,33 +71,46 @@ struct TensorBytes {
            rounded(chunk_rows * statistic, kArenaAlignment);
   }
 
+  /// What attention computes behind its first product: the context, the softmax's statistics, and
+  /// with qk_norm the heads before their norms.
+  int64_t attention_inside() const { return context + softmax_statistics + qk_saved; }
+  /// What selective recompute does not keep of a block.
+  int64_t recomputed() const { return attention_inside() + activated; }
   /// Kept by a block until its backward: both norms' outputs and the stream between them with the
-  /// norms' statistics, attention's three, the MLP's two.
-  int64_t block_saved() const { return attention_part() + stream + 2 * row_statistic + 2 * mlp; }
+  /// norms' statistics, QKV and attention's inside, the MLP's two.
+  int64_t block_saved() const {
+    return attention_part() + stream + norm_statistics + up + activated;
+  }
   /// Of that, what is there when attention runs, and attention's scratch beside it.
   int64_t at_attention() const { return attention_part() + scratch; }
-  /// A block's backward: gradients of both norms' outputs, the middle, the MLP's inside and QKV,
-  /// two more where dropout makes a copy, and the context's beside the scratch.
+  /// A block's backward. The MLP's: the gradients of its input and its inside, one more where
+  /// dropout makes a copy. Then attention's beside them: those of the other norm's output, the
+  /// middle, QKV and heads before their norms, another copy, and the context's beside the scratch.
   int64_t block_gradients() const {
-    return 3 * stream + 2 * dropped + mlp + qkv + context + scratch;
+    const int64_t mlp = stream + dropped + up;
+    const int64_t attention = 2 * stream + dropped + qkv + qk_gradients + context + scratch;
+    return mlp + std::max(activated_gradient, attention);
   }
   /// The final norm's output and statistics, and the logits.
-  int64_t head() const { return stream + 2 * row_statistic + logits_chunk; }
+  int64_t head() const { return stream + norm_statistics + logits_chunk; }
 
-  int64_t stream = 0;          ///< [N, C]
-  int64_t qkv = 0;             ///< [N, (H + 2G) · D]
-  int64_t context = 0;         ///< [N, H · D]
-  int64_t mlp = 0;             ///< [N, I]
-  int64_t row_statistic = 0;   ///< [N] of a norm
-  int64_t head_statistic = 0;  ///< [B, H, T] of the softmax
+  int64_t stream = 0;              ///< [N, C]
+  int64_t qkv = 0;                 ///< [N, (H + 2G) · D]
+  int64_t context = 0;             ///< [N, H · D]
+  int64_t up = 0;                  ///< [N, I], with a gate [N, 2I]
+  int64_t activated = 0;           ///< [N, I]
+  int64_t activated_gradient = 0;  ///< [N, I] where it is not up's
+  int64_t norm_statistics = 0;     ///< [N] once or twice
+  int64_t softmax_statistics = 0;  ///< [B, H, T]
+  int64_t rotary = 0;              ///< 2 × [T, D/2]
+  int64_t qk_saved = 0;            ///< [N, H · D], [N, G · D] and their norms' statistics
+  int64_t qk_gradients = 0;        ///< [N, H · D], [N, G · D]
   int64_t scratch = 0;
   int64_t dropped = 0;  ///< [N, C] where there is dropout
   int64_t logits_chunk = 0;
 
  private:
-  int64_t attention_part() const {
-    return 2 * stream + 2 * row_statistic + qkv + context + head_statistic;
-  }
+  int64_t attention_part() const { return 2 * stream + norm_statistics + qkv + attention_inside(); }
 };
 
 }  // namespace
@@ -106,11 +131,13 @@ StateBytes state_bytes(const ParameterTable& table, const spec::TrainingConfig& 
 int64_t training_activation_bytes(const spec::ModelConfig& given, const ActivationSizes& sizes) {
   const spec::ModelConfig config = spec::resolved(given);
   const TensorBytes t(config, sizes);
-  const bool recompute = sizes.recompute == spec::Recompute::full;
   const int64_t layers = config.num_hidden_layers;
-  const int64_t kept = recompute ? 0 : t.block_saved();
+  int64_t kept = t.block_saved();
+  if (sizes.recompute == spec::Recompute::selective) kept -= t.recomputed();
+  if (sizes.recompute == spec::Recompute::full) kept = 0;
   // Two buffers for the stream's gradient, the embedding's output, and every block's.
-  const int64_t below_last = (3 + layers) * t.stream + std::max<int64_t>(layers - 1, 0) * kept;
+  const int64_t below_last =
+      t.rotary + (3 + layers) * t.stream + std::max<int64_t>(layers - 1, 0) * kept;
   const int64_t after_blocks = below_last + (layers > 0 ? kept : 0);
   // A block's saved tensors are whole again, kept or made anew, when its backward begins. The last
   // block is the worst: everything below it is still there.
@@ -122,7 +149,7 @@ int64_t training_activation_bytes(const spec::ModelConfig& given, const Activati
 int64_t evaluation_activation_bytes(const spec::ModelConfig& given, const ActivationSizes& sizes) {
   const spec::ModelConfig config = spec::resolved(given);
   const TensorBytes t(config, sizes);
-  return 2 * t.stream + std::max({t.at_attention(), t.block_saved(), t.head()});
+  return t.rotary + 2 * t.stream + std::max({t.at_attention(), t.block_saved(), t.head()});
 }
 
 }  // namespace tessera::account

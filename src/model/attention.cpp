@@ -27,6 +27,9 @@ Attention::Attention(const spec::ModelConfig& config, const Parameters& paramete
       dropout_(config.dropout) {
   num_heads_ = o_->in_width() / head_dim_;
   num_kv_heads_ = (qkv_->out_width() / head_dim_ - num_heads_) / 2;
+  if (config.qk_norm) {
+    qk_norm_ = std::make_unique<QkNorm>(parameters, factory, unit, config.norm_eps);
+  }
 }
 
 kernels::AttentionShape Attention::shape(const Pass& pass) const {
@@ -34,31 +37,59 @@ kernels::AttentionShape Attention::shape(const Pass& pass) const {
   return {pass.batch.batch(), pass.batch.seq_len(), num_heads_, num_kv_heads_, head_dim_, scale};
 }
 
+kernels::RopeShape Attention::rope_shape(const Pass& pass) const {
+  return {pass.batch.batch(), pass.batch.seq_len(), num_heads_ + num_kv_heads_, head_dim_,
+          qkv_->out_width()};
+}
+
 kernels::DropoutKey Attention::dropout(const Pass& pass) const {
   return dropout_at(pass, dropout_, layer_, DropoutSite::attention);
 }
 
-void Attention::forward(Pass& pass, View y, ConstView x, AttentionSaved& saved) {
-  const kernels::AttentionShape sizes = shape(pass);
-  const int64_t rows = x.shape.rows();
-  saved.qkv = pass.arena.allocate(x.dtype, {rows, qkv_->out_width()});
-  saved.context = pass.arena.allocate(x.dtype, {rows, o_->in_width()});
-  saved.lse =
-      pass.arena.allocate(statistics_dtype(x.dtype), {sizes.batch, sizes.num_heads, sizes.seq_len});
+void Attention::rotate(const Pass& pass, View qkv) const {
+  if (!pass.rotary.cos) return;
+  kernels::rope_forward(qkv, pass.rotary.cos, pass.rotary.sin, rope_shape(pass));
+}
+
+void Attention::forward(Pass& pass, View y, ConstView x, AttentionSaved& saved, Keep keep) {
+  saved.qkv = pass.arena.allocate(x.dtype, {x.shape.rows(), qkv_->out_width()});
   qkv_->forward(pass, saved.qkv, x);
-  {
-    const core::Arena::Scope scope(pass.arena);
-    const View scratch = allocate_scratch(pass, sizes);
-    kernels::attention_forward(saved.context, saved.lse, saved.qkv, pass.batch.doc_start,
-                               pass.batch.samples, dropout(pass), scratch, sizes);
-  }
+  if (qk_norm_ == nullptr) rotate(pass, saved.qkv);
+  const core::Arena::Mark mark = pass.arena.mark();
+  attend(pass, saved);
   o_->forward(pass, y, saved.context);
+  if (keep == Keep::all) return;
+  if (qk_norm_ != nullptr) qk_norm_->restore(saved.qkv, saved.qk_norm);
+  pass.arena.release(mark);
+}
+
+void Attention::recompute(Pass& pass, AttentionSaved& saved) {
+  attend(pass, saved);
+}
+
+void Attention::attend(Pass& pass, AttentionSaved& saved) {
+  const kernels::AttentionShape sizes = shape(pass);
+  const View qkv = saved.qkv;
+  saved.context = pass.arena.allocate(qkv.dtype, {qkv.shape.rows(), o_->in_width()});
+  saved.lse = pass.arena.allocate(statistics_dtype(qkv.dtype),
+                                  {sizes.batch, sizes.num_heads, sizes.seq_len});
+  if (qk_norm_ != nullptr) {
+    qk_norm_->forward(pass, qkv, saved.context, saved.qk_norm);
+    rotate(pass, qkv);
+  }
+  const core::Arena::Scope scope(pass.arena);
+  const View scratch = allocate_scratch(pass, sizes);
+  kernels::attention_forward(saved.context, saved.lse, qkv, pass.batch.doc_start,
+                             pass.batch.samples, dropout(pass), scratch, sizes);
 }
 
 void Attention::backward_input(Pass& pass, View dx, ConstView dy, const AttentionSaved& saved,
                                AttentionGradients& gradients) {
   const kernels::AttentionShape sizes = shape(pass);
   gradients.dqkv = pass.arena.allocate(dy.dtype, saved.qkv.shape);
+  if (qk_norm_ != nullptr) {
+    gradients.qk_norm = QkNorm::allocate_gradients(pass, saved.qk_norm);
+  }
   {
     const core::Arena::Scope scope(pass.arena);
     const View dcontext = pass.arena.allocate(dy.dtype, saved.context.shape);
@@ -67,6 +98,12 @@ void Attention::backward_input(Pass& pass, View dx, ConstView dy, const Attentio
     kernels::attention_backward(gradients.dqkv, dcontext, saved.qkv, saved.context, saved.lse,
                                 pass.batch.doc_start, pass.batch.samples, dropout(pass), scratch,
                                 sizes);
+    if (pass.rotary.cos) {
+      kernels::rope_backward(gradients.dqkv, pass.rotary.cos, pass.rotary.sin, rope_shape(pass));
+    }
+    if (qk_norm_ != nullptr) {
+      qk_norm_->backward_input(pass, gradients.dqkv, dcontext, saved.qk_norm, gradients.qk_norm);
+    }
   }
   qkv_->backward_input(pass, dx, gradients.dqkv);
 }
@@ -74,6 +111,7 @@ void Attention::backward_input(Pass& pass, View dx, ConstView dy, const Attentio
 void Attention::backward_weight(Pass& pass, ConstView dy, ConstView x, const AttentionSaved& saved,
                                 const AttentionGradients& gradients) {
   o_->backward_weight(pass, dy, saved.context);
+  if (qk_norm_ != nullptr) qk_norm_->backward_weight(pass, saved.qk_norm, gradients.qk_norm);
   qkv_->backward_weight(pass, gradients.dqkv, x);
 }
 

@@ -6,29 +6,35 @@ namespace tessera::model {
 
 Block::Block(const spec::ModelConfig& config, const Parameters& parameters,
              const LayerFactory& factory, int unit, int64_t layer)
-    : input_norm_(factory.norm(parameters, {unit, account::Role::input_norm_weight,
-                                            account::Role::input_norm_bias, config.norm_eps})),
+    : input_norm_(factory.norm(
+          parameters, {unit, account::Role::input_norm_weight, account::Role::input_norm_bias,
+                       config.norm_eps, norm_kind(config.architecture)})),
       attention_(config, parameters, factory, unit, layer),
-      middle_norm_(
-          factory.norm(parameters, {unit, account::Role::post_attention_norm_weight,
-                                    account::Role::post_attention_norm_bias, config.norm_eps})),
-      mlp_(parameters, factory, unit),
+      middle_norm_(factory.norm(parameters, {unit, account::Role::post_attention_norm_weight,
+                                             account::Role::post_attention_norm_bias,
+                                             config.norm_eps, norm_kind(config.architecture)})),
+      mlp_(config, parameters, factory, unit),
       unit_(unit),
       layer_(layer),
       dropout_(config.dropout) {}
 
-void Block::forward(Pass& pass, View y, ConstView x, BlockSaved& saved) {
+void Block::forward(Pass& pass, View y, ConstView x, BlockSaved& saved, Keep keep) {
   saved.input = x;
   saved.attention_input = pass.arena.allocate(x.dtype, x.shape);
   input_norm_->forward(pass, saved.attention_input, x, saved.input_norm);
   saved.middle = pass.arena.allocate(x.dtype, x.shape);
-  attention_.forward(pass, saved.middle, saved.attention_input, saved.attention);
+  attention_.forward(pass, saved.middle, saved.attention_input, saved.attention, keep);
   add_residual(pass, saved.middle, x, DropoutSite::attention_output);
 
   saved.mlp_input = pass.arena.allocate(x.dtype, x.shape);
   middle_norm_->forward(pass, saved.mlp_input, saved.middle, saved.middle_norm);
-  mlp_.forward(pass, y, saved.mlp_input, saved.mlp);
+  mlp_.forward(pass, y, saved.mlp_input, saved.mlp, keep);
   add_residual(pass, y, saved.middle, DropoutSite::mlp_output);
+}
+
+void Block::recompute(Pass& pass, BlockSaved& saved) {
+  attention_.recompute(pass, saved.attention);
+  mlp_.recompute(pass, saved.mlp);
 }
 
 void Block::backward_input(Pass& pass, View dx, ConstView dy, const BlockSaved& saved,

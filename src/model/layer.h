@@ -39,11 +39,12 @@ class Linear {
 
 /// What a norm's forward keeps for its backward, one number a row each.
 struct NormSaved {
-  View mean;  ///< [N], statistics_dtype
+  View mean;  ///< [N], statistics_dtype; empty for RMSNorm, which takes none off
   View rstd;  ///< [N], statistics_dtype
 };
 
-/// Normalises each row of the residual stream, then scales (and shifts) it.
+/// Normalises each row of the residual stream (or each head of Q and K: rows [B · T · heads, D]),
+/// then scales (and shifts) it.
 class Norm {
  public:
   virtual ~Norm() = default;
@@ -65,6 +66,14 @@ class Embedding {
   /// y [B, T, C] is written from ids [B, T].
   virtual void forward(Pass& pass, View y, ConstView ids) = 0;
   virtual void backward_weight(Pass& pass, ConstView dy, ConstView ids) = 0;
+};
+
+/// What the parts of a block leave on the arena for their backward.
+enum class Keep : uint8_t {
+  all,
+  /// Without what is cheap to compute again for its size: attention's inside and the activation
+  /// function's output (Korthikanti et al. 2022). recompute() makes it before the backward.
+  selected,
 };
 
 /// What one micro-batch's loss came to.

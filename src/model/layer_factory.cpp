@@ -13,6 +13,7 @@ std::unique_ptr<Linear> DenseFactory::linear(const Parameters& parameters,
 }
 
 std::unique_ptr<Norm> DenseFactory::norm(const Parameters& parameters, const NormSpec& spec) const {
+  if (spec.kind == NormKind::rms) return std::make_unique<RmsNorm>(parameters, spec);
   return std::make_unique<LayerNorm>(parameters, spec);
 }
 

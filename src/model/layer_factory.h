@@ -7,13 +7,14 @@
 #include <memory>
 
 #include "model/layer.h"
+#include "spec/model_config.h"
 
 namespace tessera::model {
 
 /// Which dimension of a product's weight [out, in] tensor parallelism may cut.
 enum class Split : uint8_t {
   none,
-  outputs,  ///< each rank makes a part of y from all of x: Q, K, V, up
+  outputs,  ///< each rank makes a part of y from all of x: Q, K, V, gate, up
   inputs,   ///< each rank makes a summand of y from its part of x: o, down
 };
 
@@ -27,12 +28,21 @@ struct LinearSpec {
   Split split = Split::none;
 };
 
+/// layer: LayerNorm, with a bias; rms: RMSNorm, without.
+enum class NormKind : uint8_t { layer, rms };
+
 struct NormSpec {
   int unit = 0;
   account::Role weight{};
-  account::Role bias{};
+  account::Role bias{};  ///< not read by rms
   double eps = 1e-5;
+  NormKind kind = NormKind::layer;
 };
+
+/// The kind of norm that a family uses.
+constexpr NormKind norm_kind(spec::Architecture architecture) {
+  return architecture == spec::Architecture::llama ? NormKind::rms : NormKind::layer;
+}
 
 /// The position embedding may be absent from the table.
 struct EmbeddingSpec {

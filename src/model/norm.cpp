@@ -1,6 +1,7 @@
 #include "model/norm.h"
 
 #include "kernels/layernorm.h"
+#include "kernels/rmsnorm.h"
 #include "model/products.h"
 
 namespace tessera::model {
@@ -25,6 +26,25 @@ void LayerNorm::backward_weight(Pass& pass, ConstView dy, ConstView x, const Nor
                              dweight, dbias, rows_of(dy, row, count), rows_of(x, row, count),
                              saved.mean.slice(row, {count}), saved.rstd.slice(row, {count}));
                        });
+}
+
+void RmsNorm::forward(Pass& pass, View y, ConstView x, NormSaved& saved) {
+  saved.mean = {};
+  saved.rstd = pass.arena.allocate(statistics_dtype(x.dtype), {x.shape.rows()});
+  kernels::rmsnorm_forward(y, saved.rstd, x, weight().value, static_cast<float>(spec_.eps));
+}
+
+void RmsNorm::backward_input(Pass& /*pass*/, View dx, ConstView dresidual, ConstView dy,
+                             ConstView x, const NormSaved& saved) {
+  kernels::rmsnorm_backward_input(dx, dresidual, dy, x, weight().value, saved.rstd);
+}
+
+void RmsNorm::backward_weight(Pass& pass, ConstView dy, ConstView x, const NormSaved& saved) {
+  add_vector_gradients(
+      pass, weight().grad, {}, x.shape.rows(), [&](View dweight, View, int64_t row, int64_t count) {
+        kernels::rmsnorm_backward_weight(dweight, rows_of(dy, row, count), rows_of(x, row, count),
+                                         saved.rstd.slice(row, {count}));
+      });
 }
 
 }  // namespace tessera::model

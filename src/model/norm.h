@@ -23,4 +23,22 @@ class LayerNorm final : public Norm {
   NormSpec spec_;
 };
 
+/// RMSNorm (Zhang & Sennrich 2019) of whole rows on one rank.
+class RmsNorm final : public Norm {
+ public:
+  RmsNorm(const Parameters& parameters, const NormSpec& spec)
+      : parameters_(parameters), spec_(spec) {}
+
+  void forward(Pass& pass, View y, ConstView x, NormSaved& saved) override;
+  void backward_input(Pass& pass, View dx, ConstView dresidual, ConstView dy, ConstView x,
+                      const NormSaved& saved) override;
+  void backward_weight(Pass& pass, ConstView dy, ConstView x, const NormSaved& saved) override;
+
+ private:
+  BoundParameter weight() const { return parameters_.get(spec_.unit, spec_.weight); }
+
+  const Parameters& parameters_;
+  NormSpec spec_;
+};
+
 }  // namespace tessera::model

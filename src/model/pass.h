@@ -5,7 +5,7 @@
 #include "core/arena.h"
 #include "core/view.h"
 
-// Legend: B sequences, T tokens each, C width.
+// Legend: B sequences, T tokens each, C width, D width of a head.
 
 namespace tessera::model {
 
@@ -22,6 +22,12 @@ struct MicroBatch {
   int64_t seq_len() const { return inputs.shape[1]; }
 };
 
+/// Rotary positions of one head, by token of a sequence.
+struct RotaryTables {
+  View cos;  ///< [T, D/2], statistics_dtype
+  View sin;  ///< [T, D/2], statistics_dtype
+};
+
 /// One way of a micro-batch through the model: what forward and backward both need to know.
 struct Pass {
   core::Arena& arena;  ///< where activations live
@@ -33,6 +39,7 @@ struct Pass {
   bool invariant = false;  ///< numerics: every sequence by itself, gradients as int64 sums
   /// Set by layers in the invariant mode: a gradient was not finite or beyond the sums' range.
   bool gradient_beyond_range = false;
+  RotaryTables rotary = {};  ///< the transformer's forward fills them in; empty: none are used
 };
 
 }  // namespace tessera::model

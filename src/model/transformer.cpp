@@ -5,22 +5,27 @@
 
 #include "kernels/elementwise.h"
 #include "model/block.h"
+#include "model/rotary.h"
 
 // What lies on the arena, from the bottom up. N = B · T rows, C width, E = the dtype's bytes, every
 // allocation rounded up to Arena::kAlignment:
 //
 //   a training pass
+//     2 × [T, D/2]               sines and cosines, where positions are rotary, in statistics_dtype
 //     2 × [N, C]                 the gradient of the residual stream, read by a block and written
 //     [N, C]                     the embedding's output
-//     per block: [N, C]          its output, then (without recompute) its BlockSaved
+//     per block: [N, C]          its output, then its BlockSaved (with selective recompute a part
+//     of
+//                                it, with full recompute nothing)
 //     then, one after another, the largest being the peak:
-//       a block's forward        attention's scratch (see block.h); with recompute, BlockSaved too
-//       the head                 [N, C], the final norm's output, and 2 × [N] statistics;
+//       a block's forward        what is not kept of BlockSaved; attention's scratch (see block.h)
+//       the head                 [N, C], the final norm's output, and its statistics;
 //                                [chunk, stride] logits and [chunk] losses (loss_head.h)
-//       a block's backward       with recompute BlockSaved; BlockGradients, [N, H·D], attention's
-//                                scratch
+//       a block's backward       what was not kept of BlockSaved; BlockGradients; one after another
+//                                [N, I] (with a gate), and [N, H·D] with attention's scratch
 //     a block's output and BlockSaved are released when its backward is through
 //   a pass that does not train
+//     2 × [T, D/2]               as above
 //     2 × [N, C]                 the residual stream before and after a block
 //     then a block's forward with its BlockSaved, or the head, as above
 
@@ -42,6 +47,11 @@ class Transformer::Impl {
  private:
   core::Shape stream_shape(const Pass& pass) const {
     return {pass.batch.batch(), pass.batch.seq_len(), config_.hidden_size};
+  }
+  /// What blocks are to keep of a pass.
+  Keep keep(const Pass& pass) const {
+    const bool selected = pass.training && options_.recompute == spec::Recompute::selective;
+    return selected ? Keep::selected : Keep::all;
   }
   int head_unit() const { return static_cast<int>(blocks_.size()) + 1; }
 
@@ -88,8 +98,9 @@ Transformer::Impl::Impl(const spec::ModelConfig& config, const Parameters& param
   for (int64_t layer = 0; layer < layers; ++layer) {
     blocks_.emplace_back(config, parameters, factory, static_cast<int>(layer) + 1, layer);
   }
-  final_norm_ = factory.norm(parameters, {head_unit(), account::Role::final_norm_weight,
-                                          account::Role::final_norm_bias, config.norm_eps});
+  final_norm_ = factory.norm(
+      parameters, {head_unit(), account::Role::final_norm_weight, account::Role::final_norm_bias,
+                   config.norm_eps, norm_kind(config.architecture)});
   head_ = tied ? factory.loss_head(parameters, {kEmbeddingUnit, account::Role::token_embedding})
                : factory.loss_head(parameters, {head_unit(), account::Role::head_weight});
   states_.resize(static_cast<size_t>(layers));
@@ -120,6 +131,7 @@ void Transformer::Impl::backward(Pass& pass) {
   }
   backward_embedding(pass, pair_[side]);
   pass.arena.release(bottom_);
+  pass.rotary = {};
   in_flight_ = false;
 }
 
@@ -145,10 +157,14 @@ void Transformer::Impl::logits(Pass& pass, ConstView positions, View logits) {
 
 ConstView Transformer::Impl::run_blocks(Pass& pass) {
   const core::Shape shape = stream_shape(pass);
+  pass.rotary = {};
+  if (config_.architecture == spec::Architecture::llama) {
+    pass.rotary = make_rotary_tables(pass, config_, statistics_dtype(options_.dtype));
+  }
   for (View& half : pair_) half = pass.arena.allocate(options_.dtype, shape);
   View x = pass.training ? pass.arena.allocate(options_.dtype, shape) : pair_[0];
   run_embedding(pass, x);
-  const bool keep = pass.training && options_.recompute == spec::Recompute::none;
+  const bool release = !pass.training || options_.recompute == spec::Recompute::full;
   for (size_t layer = 0; layer < blocks_.size(); ++layer) {
     BlockState& state = states_[layer];
     state.below = pass.arena.mark();
@@ -157,7 +173,7 @@ ConstView Transformer::Impl::run_blocks(Pass& pass) {
     const core::Arena::Mark above = pass.arena.mark();
     state.saved.input = x;
     run_block(pass, layer, y);
-    if (!keep) pass.arena.release(above);
+    if (release) pass.arena.release(above);
     x = y;
   }
   return x;
@@ -174,7 +190,7 @@ void Transformer::Impl::run_embedding(Pass& pass, View x) {
 void Transformer::Impl::run_block(Pass& pass, size_t layer, View y) {
   BlockSaved& saved = states_[layer].saved;
   hooks_.before_forward(blocks_[layer].unit());
-  blocks_[layer].forward(pass, y, saved.input, saved);
+  blocks_[layer].forward(pass, y, saved.input, saved, keep(pass));
   hooks_.after_forward(blocks_[layer].unit());
 }
 
@@ -200,6 +216,7 @@ void Transformer::Impl::backward_block(Pass& pass, size_t layer, View dx, ConstV
     run_block(pass, layer, dx);
   }
   hooks_.before_backward(block.unit());
+  if (options_.recompute == spec::Recompute::selective) block.recompute(pass, saved);
   BlockGradients gradients;
   block.backward_input(pass, dx, dy, saved, gradients);
   block.backward_weight(pass, saved, gradients);

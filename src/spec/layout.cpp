@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "spec/nearest.h"
+#include "spec/options.h"
 
 namespace tessera::spec {
 
@@ -57,10 +58,13 @@ Violation read_pair(std::string_view key, std::string_view value, Layout& layout
     else if (value != "auto")
       violation.why = "no such backend", violation.suggest = "auto, thread, shm";
   } else if (key == "recompute") {
-    layout.has_recompute = true;
-    layout.recompute = value == "full" ? Recompute::full : Recompute::none;
-    if (value != "full" && value != "none")
-      violation.why = "no such mode", violation.suggest = "none, full";
+    for (const Recompute mode : {Recompute::none, Recompute::selective, Recompute::full}) {
+      if (value != name_of(mode)) continue;
+      layout.has_recompute = true;
+      layout.recompute = mode;
+    }
+    if (!layout.has_recompute)
+      violation.why = "no such mode", violation.suggest = "none, selective, full";
   } else if (std::find(kLaterKeys.begin(), kLaterKeys.end(), key) != kLaterKeys.end()) {
     if (value != "1" && !(value == "0" && (key == "zero" || key == "sp"))) {
       violation.why = "is not in this version yet";
@@ -117,9 +121,7 @@ std::string to_string(const Layout& layout) {
   std::string text = "dp=" + std::to_string(layout.dp);
   if (layout.accumulate > 0) text += ",accumulate=" + std::to_string(layout.accumulate);
   if (layout.micro_batch > 0) text += ",micro_batch=" + std::to_string(layout.micro_batch);
-  if (layout.has_recompute) {
-    text += layout.recompute == Recompute::full ? ",recompute=full" : ",recompute=none";
-  }
+  if (layout.has_recompute) text += ",recompute=" + std::string(name_of(layout.recompute));
   if (layout.backend == Backend::thread) text += ",backend=thread";
   if (layout.backend == Backend::shm) text += ",backend=shm";
   return text;

@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 2> kWords<Numerics>{"fast", "invariant"};
 template <>
 constexpr std::array<std::string_view, 4> kWords<Decay>{"cosine", "linear", "wsd", "constant"};
 template <>
-constexpr std::array<std::string_view, 2> kWords<Recompute>{"none", "full"};
+constexpr std::array<std::string_view, 3> kWords<Recompute>{"none", "selective", "full"};
 template <>
 constexpr std::array<std::string_view, 3> kWords<Backend>{"auto", "thread", "shm"};
 template <>
@@ -283,7 +283,8 @@ void add_rest(std::vector<Option>& rows) {
       "parallelism.data_parallel_degree", "replicas; -1: the whole world",
       at_least_or(1, kManySamples, -1)));
   rows.push_back(row<&RunConfig::activation_checkpoint, &ActivationCheckpointConfig::mode>(
-      "activation_checkpoint.mode", "what is computed again in the backward pass"));
+      "activation_checkpoint.mode",
+      "computed again in backward: nothing; attention and activation functions; whole blocks"));
   constexpr auto C = &RunConfig::checkpoint;
   rows.push_back(row<C, &CheckpointConfig::interval>(
       "checkpoint.interval", "steps between checkpoints; 0: only at the end", at_least(0)));

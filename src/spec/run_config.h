@@ -30,7 +30,9 @@ constexpr core::DType dtype_of(GradientDtype dtype) {
 enum class Numerics : uint8_t { fast, invariant };
 
 enum class Decay : uint8_t { cosine, linear, wsd, constant };
-enum class Recompute : uint8_t { none, full };
+/// What a block's backward computes again: nothing, attention's inside and the activation
+/// function's output, or the whole block.
+enum class Recompute : uint8_t { none, selective, full };
 enum class Backend : uint8_t { automatic, thread, shm };
 
 /// Of the files of data.path.

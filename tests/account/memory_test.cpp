@@ -77,6 +77,34 @@ TEST(TrainingActivationBytes, WithRecomputeHoldOneBlockAtATime) {
   EXPECT_EQ(keeps - training_activation_bytes(small(), sizes), saved);
 }
 
+TEST(TrainingActivationBytes, WithSelectiveRecomputeHoldTheInsidesOfOneBlock) {
+  ActivationSizes sizes;
+  sizes.batch = 2;
+  sizes.seq_len = 8;
+  const int64_t keeps = training_activation_bytes(small(), sizes);
+  sizes.recompute = spec::Recompute::selective;
+  // The context, the softmax's statistics and the activated MLP.
+  EXPECT_EQ(keeps - training_activation_bytes(small(), sizes), 2048 + 128 + 8192);
+}
+
+TEST(TrainingActivationBytes, OfATinyLlamaAreTheSumOfItsTensors) {
+  // As above with a gate: [N, 2I] of 16,384 bytes; half the norms' statistics; sines and cosines
+  // of 8 positions, 256 bytes each. Heads before their norms are Q's 2,048 and K's 2,048, with 128
+  // bytes of statistics each.
+  spec::ModelConfig config = small();
+  config.architecture = spec::Architecture::llama;
+  config.intermediate_size = 128;
+  ActivationSizes sizes;
+  sizes.batch = 2;
+  sizes.seq_len = 8;
+  const int64_t saved = 4 * 2048 + 2 * 64 + 6144 + 128 + 16384 + 8192;
+  const int64_t gradients = 3 * 2048 + 16384 + 6144 + 2048;
+  const int64_t plain = 2 * 256 + 5 * 2048 + 2 * saved + gradients;
+  EXPECT_EQ(training_activation_bytes(config, sizes), plain);
+  config.qk_norm = true;
+  EXPECT_EQ(training_activation_bytes(config, sizes), plain + 2 * (4096 + 256) + 4096);
+}
+
 TEST(TrainingActivationBytes, HoldTwoMoreGradientsWhereThereIsDropout) {
   ActivationSizes sizes;
   sizes.batch = 2;

@@ -17,22 +17,16 @@ std::vector<double> read_as(const formats::SafetensorsFile& file,
   return {raw.begin(), raw.end()};
 }
 
-std::map<std::string, FixtureTensor> read_fixture(const std::string& path) {
-  const formats::SafetensorsFile file(path);
-  std::map<std::string, FixtureTensor> tensors;
-  for (const formats::SafetensorsEntry& entry : file.entries()) {
-    tensors[entry.name] = {entry.shape, entry.dtype == core::DType::f32
-                                            ? read_as<float>(file, entry)
-                                            : read_as<int32_t>(file, entry)};
-  }
-  return tensors;
-}
-
 }  // namespace
 
-const std::map<std::string, FixtureTensor>& gpt2_fixture() {
-  static const auto tensors =
-      read_fixture(TESSERA_TESTS_DIR "/fixtures/gpt2_tiny/gpt2_tiny.safetensors");
+Fixture read_fixture(const std::string& path, const std::string& prefix) {
+  const formats::SafetensorsFile file(TESSERA_TESTS_DIR "/fixtures/" + path);
+  Fixture tensors;
+  for (const formats::SafetensorsEntry& entry : file.entries()) {
+    tensors[prefix + entry.name] = {entry.shape, entry.dtype == core::DType::f32
+                                                     ? read_as<float>(file, entry)
+                                                     : read_as<int32_t>(file, entry)};
+  }
   return tensors;
 }
 

@@ -14,7 +14,10 @@ struct FixtureTensor {
   std::vector<double> values;
 };
 
-/// Every tensor of tests/fixtures/gpt2_tiny, which make_gpt2_fixture.py describes.
-const std::map<std::string, FixtureTensor>& gpt2_fixture();
+using Fixture = std::map<std::string, FixtureTensor>;
+
+/// Every tensor of a safetensors file of tests/fixtures, which a script beside it describes; names
+/// with `prefix` before them.
+Fixture read_fixture(const std::string& path, const std::string& prefix = "");
 
 }  // namespace tessera::model::testing

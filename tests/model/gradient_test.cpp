@@ -82,31 +82,53 @@ TEST(Gradient, IsTheSlopeOfTheLossWithHeadsThatShareKeysAndValues) {
   expect_gradients_of_finite_differences(config, tiny_tokens());
 }
 
-TEST(Gradient, IsTheSameToTheBitWhenBlocksAreRecomputed) {
-  for (const core::DType dtype : {core::DType::f64, core::DType::f32, core::DType::bf16}) {
-    TinyModel keeps(with_dropout(0.25), dtype, Recompute::none);
-    TinyModel replays(with_dropout(0.25), dtype, Recompute::full);
-    const LossResult kept = keeps.train(tiny_tokens());
-    const LossResult replayed = replays.train(tiny_tokens());
-    EXPECT_EQ(kept.loss_sum, replayed.loss_sum);
-    EXPECT_EQ(keeps.gradients(), replays.gradients()) << core::name_of(dtype);
-    EXPECT_LT(replays.ledger.peak(core::Category::activations),
-              keeps.ledger.peak(core::Category::activations));
+TEST(Gradient, IsTheSlopeOfTheLossInEveryKindOfBlock) {
+  for (const NamedConfig& each : tiny_configs()) {
+    SCOPED_TRACE(each.about);
+    spec::ModelConfig config = each.config;
+    config.dropout = 0.25;
+    expect_gradients_of_finite_differences(config, tiny_tokens());
+  }
+}
+
+TEST(Gradient, IsTheSameToTheBitInEveryKindOfBlockWhateverIsRecomputed) {
+  for (const NamedConfig& each : tiny_configs()) {
+    spec::ModelConfig config = each.config;
+    config.dropout = 0.25;
+    for (const core::DType dtype : {core::DType::f64, core::DType::f32, core::DType::bf16}) {
+      TinyModel keeps(config, dtype, Recompute::none);
+      TinyModel selects(config, dtype, Recompute::selective);
+      TinyModel replays(config, dtype, Recompute::full);
+      const double kept = keeps.train(tiny_tokens()).loss_sum;
+      EXPECT_EQ(selects.train(tiny_tokens()).loss_sum, kept);
+      EXPECT_EQ(replays.train(tiny_tokens()).loss_sum, kept);
+      EXPECT_EQ(selects.gradients(), keeps.gradients()) << each.about << core::name_of(dtype);
+      EXPECT_EQ(replays.gradients(), keeps.gradients()) << each.about << core::name_of(dtype);
+      const auto peak = [](const TinyModel& model) {
+        return model.ledger.peak(core::Category::activations);
+      };
+      EXPECT_LT(peak(selects), peak(keeps)) << each.about;
+      EXPECT_LT(peak(replays), peak(selects)) << each.about;
+    }
   }
 }
 
 TEST(Gradient, OfMicroBatchesAddsUpToThatOfTheWholeBatch) {
   const Tokens tokens = tiny_tokens();
-  TinyModel whole(with_dropout(0.25), core::DType::f64);
-  TinyModel parts(with_dropout(0.25), core::DType::f64);
-  PassOptions options;
-  options.grad_scale = 1.0f / static_cast<float>(tokens.valid());
-  const LossResult all = whole.train(tokens, options);
-  const LossResult first = parts.train(tokens.rows(0, 1), options);
-  const LossResult rest = parts.train(tokens.rows(1, 2), options);
-  EXPECT_EQ(first.valid_tokens + rest.valid_tokens, all.valid_tokens);
-  EXPECT_NEAR(first.loss_sum + rest.loss_sum, all.loss_sum, 1e-12 * all.loss_sum);
-  EXPECT_LT(relative_l2(parts.gradients(), whole.gradients()), 1e-13);
+  for (const NamedConfig& each : tiny_configs()) {
+    spec::ModelConfig config = each.config;
+    config.dropout = 0.25;
+    TinyModel whole(config, core::DType::f64);
+    TinyModel parts(config, core::DType::f64);
+    PassOptions options;
+    options.grad_scale = 1.0f / static_cast<float>(tokens.valid());
+    const LossResult all = whole.train(tokens, options);
+    const LossResult first = parts.train(tokens.rows(0, 1), options);
+    const LossResult rest = parts.train(tokens.rows(1, 2), options);
+    EXPECT_EQ(first.valid_tokens + rest.valid_tokens, all.valid_tokens);
+    EXPECT_NEAR(first.loss_sum + rest.loss_sum, all.loss_sum, 1e-12 * all.loss_sum);
+    EXPECT_LT(relative_l2(parts.gradients(), whole.gradients()), 1e-13) << each.about;
+  }
 }
 
 TEST(Gradient, DropsOtherElementsInAnotherStep) {

@@ -28,35 +28,42 @@ account::ActivationSizes sizes_of(const spec::ModelConfig& config, const Tokens&
   return sizes;
 }
 
-/// Small models whose peak lies in the blocks' backward, and one whose logits are the peak.
-std::vector<spec::ModelConfig> configs() {
-  spec::ModelConfig plain = tiny_config();
-  spec::ModelConfig dropping = plain;
-  dropping.dropout = 0.1;
-  spec::ModelConfig wordy = plain;
-  wordy.vocab_size = 1001;
-  return {plain, dropping, wordy};
+/// Small models whose peak lies in the blocks' backward, those whose logits are the peak, and those
+/// whose MLP is.
+std::vector<NamedConfig> configs() {
+  std::vector<NamedConfig> all;
+  for (const NamedConfig& each : tiny_configs()) {
+    NamedConfig dropping = each, wordy = each, wide = each;
+    dropping.config.dropout = 0.1;
+    wordy.config.vocab_size = 1001;
+    wide.config.intermediate_size = 15001;  // more than attention's scratch
+    all.insert(all.end(), {each, dropping, wordy, wide});
+  }
+  return all;
 }
 
 TEST(ActivationMemory, PeaksInTrainingWhereItWasPredicted) {
-  for (const spec::ModelConfig& config : configs()) {
+  for (const NamedConfig& each : configs()) {
+    const spec::ModelConfig& config = each.config;
     for (const core::DType dtype : {core::DType::f64, core::DType::f32, core::DType::bf16}) {
-      for (const auto recompute : {spec::Recompute::none, spec::Recompute::full}) {
+      for (const auto recompute :
+           {spec::Recompute::none, spec::Recompute::selective, spec::Recompute::full}) {
         const Tokens tokens(3, 9, config.vocab_size, 5);
         TinyModel model(config, dtype, recompute);
         model.train(tokens);
         EXPECT_EQ(
             model.ledger.peak(core::Category::activations),
             account::training_activation_bytes(config, sizes_of(config, tokens, dtype, recompute)))
-            << core::name_of(dtype) << ", V " << config.vocab_size << ", dropout " << config.dropout
-            << ", recompute " << (recompute == spec::Recompute::full);
+            << each.about << ", " << core::name_of(dtype) << ", V " << config.vocab_size
+            << ", dropout " << config.dropout << ", recompute " << static_cast<int>(recompute);
       }
     }
   }
 }
 
 TEST(ActivationMemory, PeaksInEvaluationWhereItWasPredicted) {
-  for (const spec::ModelConfig& config : configs()) {
+  for (const NamedConfig& each : configs()) {
+    const spec::ModelConfig& config = each.config;
     const Tokens tokens(3, 9, config.vocab_size, 5);
     TinyModel model(config, core::DType::f32);
     PassOptions options;
@@ -64,7 +71,8 @@ TEST(ActivationMemory, PeaksInEvaluationWhereItWasPredicted) {
     model.forward(tokens, options);
     const auto sizes = sizes_of(config, tokens, core::DType::f32, spec::Recompute::none);
     EXPECT_EQ(model.ledger.peak(core::Category::activations),
-              account::evaluation_activation_bytes(config, sizes));
+              account::evaluation_activation_bytes(config, sizes))
+        << each.about;
   }
 }
 

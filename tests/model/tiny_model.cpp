@@ -64,6 +64,38 @@ spec::ModelConfig tiny_config() {
   return spec::resolved(config);
 }
 
+spec::ModelConfig tiny_llama() {
+  spec::ModelConfig config = spec::family_defaults(spec::Architecture::llama);
+  config.hidden_size = 16;
+  config.intermediate_size = 20;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 4;
+  config.num_key_value_heads = 2;
+  config.head_dim = 6;
+  config.vocab_size = 19;
+  config.max_position_embeddings = 12;
+  return spec::resolved(config);
+}
+
+std::vector<NamedConfig> tiny_configs() {
+  spec::ModelConfig biased = tiny_llama();
+  biased.tie_word_embeddings = true;
+  biased.attention_bias = spec::AttentionBias::all;
+  biased.mlp_bias = true;
+  spec::ModelConfig like_qwen2 = tiny_llama();
+  like_qwen2.attention_bias = spec::AttentionBias::qkv;
+  like_qwen2.rope_scaling.rope_type = spec::RopeType::yarn;
+  like_qwen2.rope_scaling.factor = 4;
+  like_qwen2.rope_scaling.original_max_position_embeddings = 8;
+  spec::ModelConfig like_qwen3 = tiny_llama();
+  like_qwen3.qk_norm = true;
+  return {{"gpt2", tiny_config()},
+          {"llama", tiny_llama()},
+          {"llama with biases, tied", biased},
+          {"llama like Qwen2, with YaRN", like_qwen2},
+          {"llama like Qwen3", like_qwen3}};
+}
+
 Tokens::Tokens(int64_t batch_size, int64_t length, int64_t vocab_size, uint64_t seed,
                int64_t first_sample)
     : batch(batch_size), seq_len(length) {

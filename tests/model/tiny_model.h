@@ -1,6 +1,6 @@
 #pragma once
 
-// A small GPT-2 with its buffers, for the tests of src/model.
+// A small model with its buffers, for the tests of src/model.
 
 #include <cstdint>
 #include <memory>
@@ -21,6 +21,18 @@ void from_doubles(View view, const std::vector<double>& values);
 
 /// C=16, 2 layers, 4 heads, V=19, P=12.
 spec::ModelConfig tiny_config();
+
+/// A Llama of that size: 4 heads of width 6 and 2 key-value heads, an MLP of 20.
+spec::ModelConfig tiny_llama();
+
+/// A config and what there is about it.
+struct NamedConfig {
+  const char* about;
+  spec::ModelConfig config;
+};
+
+/// Every kind of block: GPT-2's, and Llama's with the pieces that it may have or not.
+std::vector<NamedConfig> tiny_configs();
 
 /// One micro-batch, owned. Token ids, labels (some −1, rows unequal) and documents by a pattern
 /// of `seed`; sample numbers count from first_sample.

@@ -85,8 +85,9 @@ TEST(Transformer, AddsNothingToAGradientThatItCalledReady) {
 }
 
 TEST(Transformer, LeavesTheArenaAsItFoundIt) {
-  for (const auto recompute : {spec::Recompute::none, spec::Recompute::full}) {
-    TinyModel model(tiny_config(), core::DType::f32, recompute);
+  for (const auto recompute :
+       {spec::Recompute::none, spec::Recompute::selective, spec::Recompute::full}) {
+    TinyModel model(tiny_llama(), core::DType::f32, recompute);
     const View below = model.arena.allocate(core::DType::u8, {100});
     const int64_t used = model.arena.used();
     model.train(tiny_tokens());
@@ -113,44 +114,68 @@ TEST(Transformer, GivesTheLossWithoutTrainingThatItGivesInTraining) {
 }
 
 TEST(Transformer, GivesLogitsWhoseCrossEntropyIsTheLoss) {
-  for (const core::DType dtype : {core::DType::f64, core::DType::f32}) {
-    TinyModel model(tiny_config(), dtype);
-    const Tokens tokens = tiny_tokens();
-    double loss = 0;
-    for (int32_t t = 0; t < tokens.seq_len; ++t) {
-      const std::vector<float> logits = model.logits(tokens, std::vector<int32_t>(3, t));
-      for (int64_t b = 0; b < tokens.batch; ++b) {
-        const int32_t label = tokens.labels[static_cast<size_t>(b * tokens.seq_len + t)];
-        if (label < 0) continue;
-        const float* row = logits.data() + b * model.config.vocab_size;
-        double sum = 0;
-        for (int64_t v = 0; v < model.config.vocab_size; ++v) sum += std::exp(double{row[v]});
-        loss += std::log(sum) - row[label];
+  for (const NamedConfig& each : tiny_configs()) {
+    for (const core::DType dtype : {core::DType::f64, core::DType::f32}) {
+      TinyModel model(each.config, dtype);
+      const Tokens tokens = tiny_tokens();
+      double loss = 0;
+      for (int32_t t = 0; t < tokens.seq_len; ++t) {
+        const std::vector<float> logits = model.logits(tokens, std::vector<int32_t>(3, t));
+        for (int64_t b = 0; b < tokens.batch; ++b) {
+          const int32_t label = tokens.labels[static_cast<size_t>(b * tokens.seq_len + t)];
+          if (label < 0) continue;
+          const float* row = logits.data() + b * model.config.vocab_size;
+          double sum = 0;
+          for (int64_t v = 0; v < model.config.vocab_size; ++v) sum += std::exp(double{row[v]});
+          loss += std::log(sum) - row[label];
+        }
       }
+      PassOptions options;
+      options.training = false;
+      const double expected = model.forward(tokens, options).loss_sum;
+      EXPECT_NEAR(loss, expected, 1e-5 * expected) << each.about << core::name_of(dtype);
     }
-    PassOptions options;
-    options.training = false;
-    const double expected = model.forward(tokens, options).loss_sum;
-    EXPECT_NEAR(loss, expected, 1e-5 * expected) << core::name_of(dtype);
   }
 }
 
+TEST(Transformer, NeedsNoWeightsAgainForSelectiveRecompute) {
+  RecordingHooks hooks;
+  TinyModel model(tiny_llama(), core::DType::f32, spec::Recompute::selective, &hooks);
+  model.train(tiny_tokens());
+  EXPECT_THAT(hooks.calls, ElementsAreArray({"f0", "a0", "f1", "a1", "f2", "a2", "f3", "b3", "g3",
+                                             "b2", "g2", "b1", "g1", "b0", "g0"}));
+}
+
 TEST(Transformer, SeesNothingOfOtherDocuments) {
-  TinyModel model(tiny_config(), core::DType::f32);
-  Tokens tokens = tiny_tokens();
-  tokens.doc_start.assign(tokens.inputs.size(), 0);
-  for (size_t i = 4; i < 9; ++i) tokens.doc_start[i] = 4;
-  const std::vector<float> before = model.logits(tokens, {8, 8, 8});
-  tokens.inputs[3] = (tokens.inputs[3] + 1) % 19;
-  EXPECT_EQ(model.logits(tokens, {8, 8, 8}), before);
-  tokens.inputs[4] = (tokens.inputs[4] + 1) % 19;
-  EXPECT_NE(model.logits(tokens, {8, 8, 8}), before);
+  for (const NamedConfig& each : tiny_configs()) {
+    TinyModel model(each.config, core::DType::f32);
+    Tokens tokens = tiny_tokens();
+    tokens.doc_start.assign(tokens.inputs.size(), 0);
+    for (size_t i = 4; i < 9; ++i) tokens.doc_start[i] = 4;
+    const std::vector<float> before = model.logits(tokens, {8, 8, 8});
+    tokens.inputs[3] = (tokens.inputs[3] + 1) % 19;
+    EXPECT_EQ(model.logits(tokens, {8, 8, 8}), before);
+    tokens.inputs[4] = (tokens.inputs[4] + 1) % 19;
+    EXPECT_NE(model.logits(tokens, {8, 8, 8}), before);
+  }
 }
 
 TEST(Transformer, RefusesASecondForwardBeforeTheBackward) {
   TinyModel model(tiny_config(), core::DType::f32);
   model.forward(tiny_tokens());
   EXPECT_THROW(model.forward(tiny_tokens()), core::InternalError);
+}
+
+TEST(Transformer, TellsPositionsApartByRotationToo) {
+  TinyModel model(tiny_llama(), core::DType::f32);
+  Tokens tokens = tiny_tokens();
+  tokens.doc_start.clear();
+  const std::vector<float> before = model.logits(tokens, {8, 8, 8});
+  for (int64_t b = 0; b < 3; ++b) {
+    std::swap(tokens.inputs[static_cast<size_t>(b * 9 + 1)],
+              tokens.inputs[static_cast<size_t>(b * 9 + 4)]);
+  }
+  EXPECT_NE(model.logits(tokens, {8, 8, 8}), before);
 }
 
 TEST(Transformer, IsInBf16CloseToFp32) {

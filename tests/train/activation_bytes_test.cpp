@@ -48,8 +48,28 @@ std::vector<Case> cases() {
   dropout.dropout = 0.1;
   spec::ModelConfig untied = model_of(32, 1, 2, 1000);
   untied.tie_word_embeddings = false;
+  spec::ModelConfig llama = spec::family_defaults(spec::Architecture::llama);
+  llama.hidden_size = 40;
+  llama.intermediate_size = 72;
+  llama.num_hidden_layers = 2;
+  llama.num_attention_heads = 4;
+  llama.num_key_value_heads = 2;
+  llama.head_dim = 14;
+  llama.vocab_size = 97;
+  llama = spec::resolved(llama);
+  spec::ModelConfig normed = llama;
+  normed.qk_norm = true;
+  normed.dropout = 0.1;
+  spec::ModelConfig biased = llama;
+  biased.attention_bias = spec::AttentionBias::all;
+  biased.mlp_bias = true;
+  biased.tie_word_embeddings = true;
+  spec::ModelConfig wide = llama;
+  wide.intermediate_size = 12000;
+  const auto fp32 = spec::Precision::fp32;
   const auto bf16 = spec::Precision::bf16;
   const auto none = spec::Recompute::none;
+  const auto selective = spec::Recompute::selective;
   const auto full = spec::Recompute::full;
   const auto apart = spec::Numerics::invariant;
   return {
@@ -67,6 +87,15 @@ std::vector<Case> cases() {
       {"sequences apart", model_of(36, 3, 3, 101), 3, 17, spec::Precision::fp32, full, apart},
       {"long sequences, where attention's scratch counts", model_of(16, 1, 4, 50), 1, 512},
       {"one token", model_of(16, 1, 1, 50), 1, 1},
+      {"selective recompute", dropout, 2, 16, fp32, selective},
+      {"llama", llama, 3, 17},
+      {"llama in bf16 with selective recompute", llama, 3, 17, bf16, selective},
+      {"llama in bf16 with recompute", llama, 3, 17, bf16, full},
+      {"llama with biases", biased, 2, 16, fp32, selective},
+      {"llama whose MLP is the peak", wide, 2, 16},
+      {"norms of heads and dropout", normed, 3, 17},
+      {"norms of heads, dropout and selective recompute", normed, 3, 17, bf16, selective},
+      {"norms of heads, sequences apart", normed, 3, 17, fp32, none, apart},
   };
 }
 

@@ -78,12 +78,26 @@ TEST_F(InvariantTest, SoHasEveryNumberOfThreads) {
 }
 
 TEST_F(InvariantTest, SoHasRecomputation) {
-  spec::RunConfig again = config_;
-  again.activation_checkpoint.mode = spec::Recompute::full;
   const VerifyRecord kept = record(config_, "dp=1");
-  const VerifyRecord recomputed = record(again, "dp=3,micro_batch=2");
-  EXPECT_EQ(kept.losses, recomputed.losses);
-  EXPECT_EQ(kept.weights, recomputed.weights);
+  for (const auto mode : {spec::Recompute::selective, spec::Recompute::full}) {
+    spec::RunConfig again = config_;
+    again.activation_checkpoint.mode = mode;
+    const VerifyRecord recomputed = record(again, "dp=3,micro_batch=2");
+    EXPECT_EQ(kept.losses, recomputed.losses);
+    EXPECT_EQ(kept.weights, recomputed.weights);
+  }
+}
+
+TEST_F(InvariantTest, SoHasALlama) {
+  config_.model = toy_llama();
+  config_.model.dropout = 0.1;
+  config_.model.qk_norm = true;
+  config_.model.attention_bias = spec::AttentionBias::qkv;
+  config_.activation_checkpoint.mode = spec::Recompute::selective;
+  expect_the_same_bits(config_, "dp=3,micro_batch=2");
+  expect_the_same_bits(config_, "dp=2,accumulate=4", 2);
+  config_.training.precision = spec::Precision::bf16;
+  expect_the_same_bits(config_, "dp=1,micro_batch=1");
 }
 
 TEST_F(InvariantTest, HoldsInBf16) {

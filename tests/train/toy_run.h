@@ -48,6 +48,19 @@ inline std::string write_toy_text(const std::filesystem::path& path, int num_doc
   return path.string();
 }
 
+/// A Llama of 2 layers of width 32, with 4 heads of width 10 and 2 key-value heads.
+inline spec::ModelConfig toy_llama() {
+  spec::ModelConfig model = spec::family_defaults(spec::Architecture::llama);
+  model.hidden_size = 32;
+  model.intermediate_size = 88;
+  model.num_hidden_layers = 2;
+  model.num_attention_heads = 4;
+  model.num_key_value_heads = 2;
+  model.head_dim = 10;
+  model.max_position_embeddings = 64;
+  return model;
+}
+
 /// fp32, 2 layers of width 32, byte tokens, windows of 32, a global batch of 12.
 inline spec::RunConfig toy_config(const std::string& text) {
   spec::RunConfig config;

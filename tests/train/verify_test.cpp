@@ -55,6 +55,25 @@ TEST_F(VerifyTest, FindsDataParallelAndAccumulationEqualToOneRank) {
   }
 }
 
+TEST_F(VerifyTest, FindsALlamaEqualToOneRank) {
+  config_.model = toy_llama();
+  config_.model.qk_norm = true;
+  config_.model.attention_bias = spec::AttentionBias::qkv;
+  config_.model.dropout = 0.1;
+  config_ = spec::resolved(with_vocabulary(config_, *data_.tokenizer), 1);
+  names_.clear();
+  for (const auto& parameter : account::parameter_table(config_.model).parameters) {
+    names_.push_back(parameter.name);
+  }
+  const VerifyRecord reference = record("dp=1");
+  for (const char* layout : {"dp=1,accumulate=3", "dp=2", "dp=3,accumulate=2", "dp=4",
+                             "dp=2,recompute=full", "dp=3,recompute=selective"}) {
+    const LayoutVerdict verdict = compare(reference, record(layout), names_, Tolerance{});
+    EXPECT_TRUE(verdict.ok) << layout << ": " << verdict.why;
+  }
+  EXPECT_TRUE(compare(reference, record("dp=1,recompute=selective"), names_, {}).bitwise);
+}
+
 TEST_F(VerifyTest, FindsDropoutTheSameInEveryLayout) {
   config_.model.dropout = 0.2;
   const LayoutVerdict verdict =
