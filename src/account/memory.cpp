@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/arena.h"
+#include "spec/lora_targets.h"
 
 // Legend: B sequences, T tokens each, N = B · T rows, C hidden_size, I intermediate_size, H heads,
 // G key-value heads, D head_dim, V vocab_size.
@@ -19,6 +20,13 @@ constexpr int64_t kLogitsRowMultiple = 32;
 constexpr int64_t rounded(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
+
+/// What the adapters of one (fused) product need beside it while they run (model/lora.h).
+struct AdapterBytes {
+  int64_t forward = 0;          ///< [N, r] and the widest part [N, out]
+  int64_t backward_input = 0;   ///< those and [N, in]
+  int64_t backward_weight = 0;  ///< [N, out] and twice [N, r]
+};
 
 /// Bytes of the tensors of one micro-batch, each as the arena rounds it.
 struct TensorBytes {
@@ -50,10 +58,32 @@ struct TensorBytes {
     }
     scratch = rounded(sizes.attention_scratch_bytes, kArenaAlignment);
     dropped = config.dropout > 0 ? stream : 0;
+    adapters(config, sizes, bytes);
     const bool apart = sizes.numerics == spec::Numerics::invariant;
     logits_chunk = apart ? logits_chunk_bytes(sizes.batch, sizes.seq_len, config.vocab_size,
                                               element, statistic)
                          : logits_chunk_bytes(1, rows, config.vocab_size, element, statistic);
+  }
+
+  template <class Bytes>
+  void adapters(const spec::ModelConfig& config, const ActivationSizes& sizes, const Bytes& bytes) {
+    const auto add = [&](AdapterBytes& product, const char* name, int64_t out, int64_t in) {
+      if (!spec::has_adapter(sizes.lora, config.architecture, name)) return;
+      const int64_t rank = bytes(sizes.lora.rank);
+      product.forward = std::max(product.forward, bytes(out) + rank);
+      product.backward_input = std::max(product.backward_input, bytes(out) + rank + bytes(in));
+      product.backward_weight = std::max(product.backward_weight, bytes(out) + 2 * rank);
+    };
+    const int64_t C = config.hidden_size, I = config.intermediate_size;
+    const int64_t heads = config.num_attention_heads * config.head_dim;
+    const int64_t kv_heads = config.num_key_value_heads * config.head_dim;
+    add(qkv_adapters, "q_proj", heads, C);
+    add(qkv_adapters, "k_proj", kv_heads, C);
+    add(qkv_adapters, "v_proj", kv_heads, C);
+    add(o_adapters, "o_proj", C, heads);
+    add(up_adapters, "gate_proj", I, C);
+    add(up_adapters, "up_proj", I, C);
+    add(down_adapters, "down_proj", C, I);
   }
 
   /// The logits of one chunk of rows and their losses: as few equal chunks as fit in the limit, of
@@ -81,15 +111,29 @@ struct TensorBytes {
   int64_t block_saved() const {
     return attention_part() + stream + norm_statistics + up + activated;
   }
-  /// Of that, what is there when attention runs, and attention's scratch beside it.
-  int64_t at_attention() const { return attention_part() + scratch; }
+  /// The most that is there while a block's forward runs: all that it saves, or what of that is
+  /// there when attention or adapters run, with what they need beside it.
+  int64_t at_forward() const {
+    const int64_t at_qkv = attention_part() - attention_inside() + qkv_adapters.forward;
+    const int64_t at_attention = attention_part() + std::max(scratch, o_adapters.forward);
+    const int64_t at_up = block_saved() - activated + up_adapters.forward;
+    return std::max({at_qkv, at_attention, at_up, block_saved() + down_adapters.forward});
+  }
   /// A block's backward. The MLP's: the gradients of its input and its inside, one more where
   /// dropout makes a copy. Then attention's beside them: those of the other norm's output, the
-  /// middle, QKV and heads before their norms, another copy, and the context's beside the scratch.
+  /// middle, QKV and heads before their norms, and another copy. Beside these for a while: the
+  /// gradient of what was activated, that of the context with the scratch, what adapters need.
   int64_t block_gradients() const {
     const int64_t mlp = stream + dropped + up;
-    const int64_t attention = 2 * stream + dropped + qkv + qk_gradients + context + scratch;
-    return mlp + std::max(activated_gradient, attention);
+    const int64_t attention = 2 * stream + dropped + qkv + qk_gradients;
+    const int64_t in_mlp =
+        std::max(activated_gradient + down_adapters.backward_input, up_adapters.backward_input);
+    const int64_t in_attention =
+        std::max(context + scratch + o_adapters.backward_input, qkv_adapters.backward_input);
+    const int64_t for_weights =
+        std::max({down_adapters.backward_weight, up_adapters.backward_weight,
+                  o_adapters.backward_weight, qkv_adapters.backward_weight});
+    return mlp + std::max(in_mlp, attention + std::max(in_attention, for_weights));
   }
   /// The final norm's output and statistics, and the logits.
   int64_t head() const { return stream + norm_statistics + logits_chunk; }
@@ -108,6 +152,7 @@ struct TensorBytes {
   int64_t scratch = 0;
   int64_t dropped = 0;  ///< [N, C] where there is dropout
   int64_t logits_chunk = 0;
+  AdapterBytes qkv_adapters, o_adapters, up_adapters, down_adapters;
 
  private:
   int64_t attention_part() const { return 2 * stream + norm_statistics + qkv + attention_inside(); }
@@ -118,13 +163,17 @@ struct TensorBytes {
 StateBytes state_bytes(const ParameterTable& table, const spec::TrainingConfig& training,
                        int64_t shards) {
   int64_t elements = 0;
-  for (const Unit& unit : table.units) elements += unit.padded_elements(shards);
+  int64_t trained = 0;
+  for (const Unit& unit : table.units) {
+    elements += unit.padded_elements(shards);
+    trained += unit.padded_trainable_elements(shards);
+  }
   const core::DType dtype = spec::dtype_of(training.precision);
   StateBytes bytes;
   bytes.weights = elements * core::size_of(dtype);
-  bytes.gradients = elements * core::size_of(spec::gradient_storage(training));
+  bytes.gradients = trained * core::size_of(spec::gradient_storage(training));
   // Two moments, and a master where the weights are not fp32 themselves.
-  bytes.optimizer = elements * (dtype == core::DType::f32 ? 8 : 12);
+  bytes.optimizer = trained * (dtype == core::DType::f32 ? 8 : 12);
   return bytes;
 }
 
@@ -141,7 +190,7 @@ int64_t training_activation_bytes(const spec::ModelConfig& given, const Activati
   const int64_t after_blocks = below_last + (layers > 0 ? kept : 0);
   // A block's saved tensors are whole again, kept or made anew, when its backward begins. The last
   // block is the worst: everything below it is still there.
-  const int64_t forward = below_last + std::max(t.at_attention(), t.block_saved());
+  const int64_t forward = below_last + t.at_forward();
   const int64_t backward = below_last + t.block_saved() + t.block_gradients();
   return std::max({forward, after_blocks + t.head(), backward});
 }
@@ -149,7 +198,7 @@ int64_t training_activation_bytes(const spec::ModelConfig& given, const Activati
 int64_t evaluation_activation_bytes(const spec::ModelConfig& given, const ActivationSizes& sizes) {
   const spec::ModelConfig config = spec::resolved(given);
   const TensorBytes t(config, sizes);
-  return t.rotary + 2 * t.stream + std::max({t.at_attention(), t.block_saved(), t.head()});
+  return t.rotary + 2 * t.stream + std::max(t.at_forward(), t.head());
 }
 
 }  // namespace tessera::account

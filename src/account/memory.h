@@ -21,7 +21,7 @@ struct StateBytes {
 
 /// Every unit whole, padded to divide by `shards`. A parameter takes 2 + g + 12 bytes in bf16
 /// (ZeRO's 16 with bf16 gradients, 18 with fp32 ones) and 4 + g + 8 in fp32, g being the
-/// gradient's: 8 where numerics is invariant.
+/// gradient's: 8 where numerics is invariant. A frozen one takes its weight's 2 or 4 alone.
 StateBytes state_bytes(const ParameterTable& table, const spec::TrainingConfig& training,
                        int64_t shards = 1);
 
@@ -32,6 +32,7 @@ struct ActivationSizes {
   core::DType dtype = core::DType::f32;
   spec::Recompute recompute = spec::Recompute::none;
   spec::Numerics numerics = spec::Numerics::fast;
+  spec::LoraConfig lora;
   int64_t attention_scratch_bytes = 0;  ///< of the attention kernel for this B and T
 };
 

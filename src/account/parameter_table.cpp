@@ -1,7 +1,10 @@
 #include "account/parameter_table.h"
 
 #include <cmath>
+#include <iterator>
 #include <utility>
+
+#include "spec/lora_targets.h"
 
 namespace tessera::account {
 namespace {
@@ -29,12 +32,40 @@ class TableWriter {
     parameter.decay = true;
   }
 
+  /// A matrix that starts at nothing.
+  void zeros(const std::string& name, Role role, Shape shape) {
+    add(name, role, shape).decay = true;
+  }
+
   /// A bias or a norm's vector: a constant, not decayed.
   void vector(const std::string& name, Role role, int64_t size, Init init) {
     add(name, role, Shape{size}).init = init;
   }
 
-  ParameterTable take() { return std::move(table_); }
+  /// What has been written to the open unit is frozen; what follows in it is not.
+  void freeze() {
+    Unit& unit = table_.units.back();
+    for (int i = unit.first; i < unit.first + unit.count; ++i) {
+      table_.parameters[static_cast<size_t>(i)].trainable = false;
+    }
+    unit.trainable_begin = unit.elements;
+  }
+
+  /// Of the open unit.
+  const Parameter& weight(Role role) const {
+    return *table_.find(static_cast<int>(table_.units.size()) - 1, role);
+  }
+
+  /// Random values are keyed by a parameter's number, adapters counting after all others.
+  ParameterTable take() {
+    uint64_t next = 0;
+    for (const bool adapters : {false, true}) {
+      for (Parameter& parameter : table_.parameters) {
+        if (parameter.is_adapter() == adapters) parameter.init_key = next++;
+      }
+    }
+    return std::move(table_);
+  }
 
  private:
   Parameter& add(const std::string& name, Role role, Shape shape) {
@@ -107,7 +138,29 @@ void write_mlp(TableWriter& table, const spec::ModelConfig& config, const std::s
   if (config.mlp_bias) table.vector(name + "down_proj.bias", Role::down_bias, C, Init::zeros);
 }
 
-void write_block(TableWriter& table, const spec::ModelConfig& config, int64_t layer) {
+// The products that adapters may stand beside, in the order of spec::lora_targets.
+constexpr Role kTargets[] = {Role::q_weight,    Role::k_weight,  Role::v_weight,   Role::o_weight,
+                             Role::gate_weight, Role::up_weight, Role::down_weight};
+
+void write_adapters(TableWriter& table, const spec::ModelConfig& config,
+                    const spec::LoraConfig& lora, const std::string& block) {
+  const std::vector<spec::LoraTarget>& targets = spec::lora_targets();
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (!spec::has_adapter(lora, config.architecture, targets[i].name)) continue;
+    const Shape weight = table.weight(kTargets[i]).shape;
+    const std::string name =
+        block + "." + std::string(targets[i].module) + "." + std::string(targets[i].name);
+    const Role a = *adapter_of(kTargets[i]);
+    const auto b = static_cast<Role>(static_cast<int>(a) + 1);
+    // PEFT draws uniformly within 1 / sqrt(in): of this standard deviation.
+    const double std = 1 / std::sqrt(3.0 * static_cast<double>(weight[1]));
+    table.matrix(name + ".lora_A.weight", a, {lora.rank, weight[1]}, std);
+    table.zeros(name + ".lora_B.weight", b, {weight[0], lora.rank});
+  }
+}
+
+void write_block(TableWriter& table, const spec::ModelConfig& config, const spec::LoraConfig& lora,
+                 int64_t layer) {
   const std::string unit = "layers." + std::to_string(layer);
   const std::string block = "model." + unit;
   table.open_unit(unit);
@@ -117,6 +170,9 @@ void write_block(TableWriter& table, const spec::ModelConfig& config, int64_t la
   write_norm(table, config, block + ".post_attention_layernorm", Role::post_attention_norm_weight,
              Role::post_attention_norm_bias);
   write_mlp(table, config, block + ".mlp.");
+  if (lora.rank == 0) return;
+  table.freeze();
+  write_adapters(table, config, lora, block);
 }
 
 }  // namespace
@@ -144,7 +200,22 @@ const Parameter* ParameterTable::find(const std::string& name) const {
   return nullptr;
 }
 
-ParameterTable parameter_table(const spec::ModelConfig& given) {
+int64_t ParameterTable::num_trainable_elements() const {
+  int64_t sum = 0;
+  for (const Unit& unit : units) sum += unit.trainable_elements();
+  return sum;
+}
+
+std::optional<Role> adapter_of(Role weight) {
+  for (size_t i = 0; i < std::size(kTargets); ++i) {
+    if (kTargets[i] == weight) {
+      return static_cast<Role>(static_cast<int>(Role::q_lora_a) + 2 * static_cast<int>(i));
+    }
+  }
+  return std::nullopt;
+}
+
+ParameterTable parameter_table(const spec::ModelConfig& given, const spec::LoraConfig& lora) {
   const spec::ModelConfig config = spec::resolved(given);
   const int64_t C = config.hidden_size;
   const int64_t V = config.vocab_size;
@@ -155,14 +226,16 @@ ParameterTable parameter_table(const spec::ModelConfig& given) {
     table.matrix("model.embed_positions.weight", Role::position_embedding,
                  {config.max_position_embeddings, C}, kInitStd);
   }
+  if (lora.rank > 0) table.freeze();
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    write_block(table, config, layer);
+    write_block(table, config, lora, layer);
   }
   table.open_unit("head");
   write_norm(table, config, "model.norm", Role::final_norm_weight, Role::final_norm_bias);
   if (!config.tie_word_embeddings) {
     table.matrix("lm_head.weight", Role::head_weight, {V, C}, kInitStd);
   }
+  if (lora.rank > 0) table.freeze();
   return table.take();
 }
 

@@ -4,11 +4,12 @@
 // checkpoints and Hugging Face files all visit. A fact about a parameter is here or nowhere.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/shape.h"
-#include "spec/model_config.h"
+#include "spec/run_config.h"
 
 namespace tessera::account {
 
@@ -44,7 +45,26 @@ enum class Role : uint8_t {
   final_norm_weight,
   final_norm_bias,
   head_weight,
+  // Adapters, in pairs, in the order of spec::lora_targets.
+  q_lora_a,
+  q_lora_b,
+  k_lora_a,
+  k_lora_b,
+  v_lora_a,
+  v_lora_b,
+  o_lora_a,
+  o_lora_b,
+  gate_lora_a,
+  gate_lora_b,
+  up_lora_a,
+  up_lora_b,
+  down_lora_a,
+  down_lora_b,
 };
+
+/// The adapter of a product: A's role, B's being the next. No role where `weight` is none of a
+/// block's products.
+std::optional<Role> adapter_of(Role weight);
 
 /// One parameter. Weights of products are [out, in].
 struct Parameter {
@@ -54,9 +74,12 @@ struct Parameter {
   int unit = 0;        ///< index into units
   int64_t offset = 0;  ///< elements from the start of the unit's flat buffer
   Init init = Init::zeros;
-  double init_std = 0;  ///< of Init::normal
-  bool decay = false;   ///< weight decay applies: matrices and embeddings, not biases and norms
+  double init_std = 0;    ///< of Init::normal
+  uint64_t init_key = 0;  ///< of its random values: the same with adapters beside it or without
+  bool decay = false;     ///< weight decay applies: matrices and embeddings, not biases and norms
+  bool trainable = true;  ///< false: frozen, as everything but the adapters where there are some
   int64_t elements() const { return shape.elements(); }
+  bool is_adapter() const { return role >= Role::q_lora_a; }
 };
 
 /// What is gathered, reduced and freed as one: the embeddings, a block, the final norm and head.
@@ -65,8 +88,18 @@ struct Unit {
   int first = 0;     ///< its parameters: [first, first + count) of the table
   int count = 0;
   int64_t elements = 0;  ///< without padding
-  int64_t padded_elements(int64_t shards) const {
-    return (elements + shards - 1) / shards * shards;
+  /// Frozen parameters come first; from this element on all are trained.
+  int64_t trainable_begin = 0;
+
+  int64_t trainable_elements() const { return elements - trainable_begin; }
+  int64_t padded_elements(int64_t shards) const { return padded(elements, shards); }
+  int64_t padded_trainable_elements(int64_t shards) const {
+    return padded(trainable_elements(), shards);
+  }
+
+ private:
+  static int64_t padded(int64_t count, int64_t shards) {
+    return (count + shards - 1) / shards * shards;
   }
 };
 
@@ -75,6 +108,7 @@ struct ParameterTable {
   std::vector<Unit> units;            ///< embed, layers.0 …, head
 
   int64_t num_elements() const;
+  int64_t num_trainable_elements() const;
   /// The parameter of that role in that unit, or nullptr.
   const Parameter* find(int unit, Role role) const;
   const Parameter* find(const std::string& name) const;
@@ -83,7 +117,9 @@ struct ParameterTable {
 /// The table of a resolved config with a known vocabulary. Q, K and V lie next to each other, their
 /// weights and then their biases, so that one product serves all three; so do gate and up. A tied
 /// head has no parameter of its own. Initialisation is GPT-2's: normal 0.02, and 0.02 / sqrt(2 L)
-/// for the two products that end in the residual stream.
-ParameterTable parameter_table(const spec::ModelConfig& config);
+/// for the two products that end in the residual stream. Where lora.rank is not 0, every target of
+/// a block has A [rank, in], random with the variance of PEFT's initialisation, and B [out, rank],
+/// zeros, at the end of the block's unit, and nothing else is trainable.
+ParameterTable parameter_table(const spec::ModelConfig& config, const spec::LoraConfig& lora = {});
 
 }  // namespace tessera::account

@@ -32,7 +32,7 @@ int64_t data_parallel_bytes(const ParameterTable& table, int64_t gradient_elemen
   int64_t bytes = 0;
   for (const Unit& unit : table.units) {
     Message gradient;
-    gradient.elements = unit.padded_elements(1);
+    gradient.elements = unit.padded_trainable_elements(1);
     gradient.element_bytes = gradient_element_bytes;
     bytes += bytes_sent(gradient, num_ranks, rank);
   }

@@ -106,7 +106,7 @@ int init(const InitOptions& options) {
     throw core::ConfigError(options.output + " exists; choose another --output");
   }
   core::MemoryLedger ledger;
-  const account::ParameterTable table = account::parameter_table(config.model);
+  const account::ParameterTable table = account::parameter_table(config.model, config.lora);
   parallel::ModelState state(table, config.training, /*for_training=*/true, ledger);
   state.initialise(config.training.seed);
   fs::create_directories(output.parent_path());

@@ -102,7 +102,7 @@ Attempt run_layout(const spec::RunConfig& config, const data::Dataset& dataset,
 
 std::vector<std::string> parameter_names(const spec::RunConfig& config) {
   std::vector<std::string> names;
-  for (const auto& parameter : account::parameter_table(config.model).parameters) {
+  for (const auto& parameter : account::parameter_table(config.model, config.lora).parameters) {
     names.push_back(parameter.name);
   }
   return names;

@@ -33,8 +33,7 @@ void DenseLinear::backward_input(Pass& pass, View dx, ConstView dy) {
 void DenseLinear::backward_weight(Pass& pass, ConstView dy, ConstView x) {
   add_weight_gradient(pass, weight().grad, dy, x);
   const View dbias = bias().grad;
-  if (!dbias) return;
-  if (TESSERA_FAULT("model_accumulate_overwrites")) kernels::zero(dbias);
+  if (dbias && TESSERA_FAULT("model_accumulate_overwrites")) kernels::zero(dbias);
   add_bias_gradient(pass, dbias, dy);
 }
 

@@ -22,9 +22,10 @@ Parameters::Parameters(const account::ParameterTable& table)
 
 void Parameters::bind(int unit, View weights, View gradients) {
   const auto index = static_cast<size_t>(unit);
-  const int64_t elements = table_.units[index].elements;
-  CHECK(!weights || weights.elements() >= elements, "a weight buffer smaller than its unit");
-  CHECK(!gradients || gradients.elements() >= elements, "a gradient buffer smaller than its unit");
+  const account::Unit& shape = table_.units[index];
+  CHECK(!weights || weights.elements() >= shape.elements, "a weight buffer smaller than its unit");
+  CHECK(!gradients || gradients.elements() >= shape.trainable_elements(),
+        "a gradient buffer smaller than what is trained of its unit");
   weights_[index] = weights;
   gradients_[index] = gradients;
 }
@@ -36,7 +37,7 @@ BoundParameter Parameters::get(int unit, account::Role role) const {
 
 BoundParameter Parameters::get(const account::Parameter& parameter) const {
   return {part_of(weights(parameter.unit), parameter.offset, parameter.shape),
-          part_of(gradients(parameter.unit), parameter.offset, parameter.shape)};
+          gradient_of(parameter, parameter.shape)};
 }
 
 BoundParameter Parameters::get_fused(int unit, account::Role first, int count) const {
@@ -53,8 +54,13 @@ BoundParameter Parameters::get_fused(int unit, account::Role first, int count) c
   }
   const core::Shape shape =
       head->shape.dims() == 2 ? core::Shape{rows, head->shape[1]} : core::Shape{rows};
-  return {part_of(weights(unit), head->offset, shape),
-          part_of(gradients(unit), head->offset, shape)};
+  return {part_of(weights(unit), head->offset, shape), gradient_of(*head, shape)};
+}
+
+View Parameters::gradient_of(const account::Parameter& first, core::Shape shape) const {
+  if (!first.trainable) return {};
+  const int64_t begin = table_.units[static_cast<size_t>(first.unit)].trainable_begin;
+  return part_of(gradients(first.unit), first.offset - begin, shape);
 }
 
 void initialise(View out, const account::ParameterTable& table, int parameter, int64_t first,
@@ -69,8 +75,7 @@ void initialise(View out, const account::ParameterTable& table, int parameter, i
       std::fill_n(out.as<float>(), out.elements(), 1.0f);
       return;
     case account::Init::normal:
-      kernels::fill_normal(out, core::stream_key(seed, core::Stream::init),
-                           static_cast<uint64_t>(parameter), first,
+      kernels::fill_normal(out, core::stream_key(seed, core::Stream::init), entry.init_key, first,
                            static_cast<float>(entry.init_std));
       return;
   }

@@ -13,7 +13,7 @@ using core::View;
 /// unit's buffers between uses, so a layer asks for the views each time and keeps none.
 struct BoundParameter {
   View value;  ///< the model's dtype
-  View grad;   ///< the gradient dtype; empty when nothing is trained
+  View grad;   ///< the gradient dtype; empty when it is not trained
 };
 
 /// The flat weight and gradient buffers of every unit. Buffers are borrowed: whoever shards owns
@@ -23,7 +23,8 @@ class Parameters {
   /// `table` must outlive this.
   explicit Parameters(const account::ParameterTable& table);
 
-  /// Unit's flat buffers, of at least its elements. Either may be empty, to unbind.
+  /// Unit's flat buffers, of at least its elements, and its trainable elements. Either may be
+  /// empty, to unbind.
   void bind(int unit, View weights, View gradients);
   View weights(int unit) const { return weights_[static_cast<size_t>(unit)]; }
   View gradients(int unit) const { return gradients_[static_cast<size_t>(unit)]; }
@@ -38,6 +39,9 @@ class Parameters {
   const account::ParameterTable& table() const { return table_; }
 
  private:
+  /// Of `shape`, from the first element of `first` on.
+  View gradient_of(const account::Parameter& first, core::Shape shape) const;
+
   const account::ParameterTable& table_;
   std::vector<View> weights_;
   std::vector<View> gradients_;

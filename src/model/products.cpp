@@ -25,6 +25,7 @@ void multiply(const Pass& pass, View c, ConstView a, ConstView b,
 
 void add_weight_gradient(Pass& pass, View dweight, ConstView dy, ConstView x, int64_t dy_stride,
                          int64_t sequence_rows) {
+  if (!dweight) return;
   if (pass.invariant) {
     if (sequence_rows == 0) sequence_rows = rows_at_once(pass, x.shape.rows());
     if (TESSERA_FAULT("invariant_whole_batch_product")) sequence_rows = x.shape.rows();
@@ -39,12 +40,14 @@ void add_weight_gradient(Pass& pass, View dweight, ConstView dy, ConstView x, in
 }
 
 void add_bias_gradient(Pass& pass, View dbias, ConstView dy) {
+  if (!dbias) return;
   if (!pass.invariant) return kernels::bias_backward(dbias, dy);
   note(pass, kernels::add_sequence_bias_gradient(dbias, dy, rows_at_once(pass, dy.shape.rows())));
 }
 
 void add_embedding_gradient(Pass& pass, View dtokens, View dpositions, ConstView dy,
                             ConstView ids) {
+  if (!dtokens) return;
   if (!pass.invariant) return kernels::embedding_backward(dtokens, dpositions, dy, ids);
   note(pass, kernels::embedding_backward_fixed_point(dtokens, dpositions, dy, ids));
 }

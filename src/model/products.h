@@ -9,7 +9,8 @@
 //   fast       all rows of the micro-batch in one product, sums in the gradient's own dtype
 //   invariant  a product for each sequence, sums as integers (kernels/fixed_point.h), so that no
 //              bit depends on how the batch was cut
-// Rows are tokens, in the order of the pass's sequences.
+// Rows are tokens, in the order of the pass's sequences. A gradient that is empty belongs to a
+// frozen parameter, and nothing is computed for it.
 
 namespace tessera::model {
 
@@ -54,6 +55,7 @@ void add_and_clear(Pass& pass, View gradient, View sums);
 /// given: the gradients themselves in fast mode, else fp32 sums of one sequence on the arena.
 template <class Sum>
 void add_vector_gradients(Pass& pass, View first, View second, int64_t rows, const Sum& sum) {
+  if (!first) return;
   if (!pass.invariant) return sum(first, second, 0, rows);
   const int64_t count = rows_at_once(pass, rows);
   const core::Arena::Scope scope(pass.arena);

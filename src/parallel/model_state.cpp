@@ -18,19 +18,19 @@ ModelState::ModelState(const account::ParameterTable& table, const spec::Trainin
   const DType gradient_dtype = spec::gradient_storage(training);
   constexpr int64_t kShards = 1;  // replicas: every rank holds all of a unit
   for (size_t u = 0; u < table.units.size(); ++u) {
-    const core::Shape flat_shape{table.units[u].padded_elements(kShards)};
     UnitState unit;
-    unit.weights = Tensor(ledger, Category::weights, dtype, flat_shape);
-    if (for_training) {
-      unit.gradients = Tensor(ledger, Category::gradients, gradient_dtype, flat_shape);
-      if (separate_master_)
-        unit.master = Tensor(ledger, Category::optimizer, DType::f32, flat_shape);
-      unit.m = Tensor(ledger, Category::optimizer, DType::f32, flat_shape);
-      unit.v = Tensor(ledger, Category::optimizer, DType::f32, flat_shape);
+    unit.weights = Tensor(ledger, Category::weights, dtype,
+                          core::Shape{table.units[u].padded_elements(kShards)});
+    const core::Shape trained{table.units[u].padded_trainable_elements(kShards)};
+    if (for_training && trained.elements() > 0) {
+      unit.gradients = Tensor(ledger, Category::gradients, gradient_dtype, trained);
+      if (separate_master_) unit.master = Tensor(ledger, Category::optimizer, DType::f32, trained);
+      unit.m = Tensor(ledger, Category::optimizer, DType::f32, trained);
+      unit.v = Tensor(ledger, Category::optimizer, DType::f32, trained);
     }
     units_.push_back(std::move(unit));
     parameters_.bind(static_cast<int>(u), units_.back().weights.view(),
-                     units_.back().gradients.view());
+                     gradients(static_cast<int>(u)));
   }
 }
 
@@ -56,51 +56,53 @@ void ModelState::initialise(uint64_t seed) {
 }
 
 void ModelState::zero_gradients() {
-  for (UnitState& unit : units_) kernels::zero(unit.gradients.view());
+  for (UnitState& unit : units_) {
+    if (unit.gradients) kernels::zero(unit.gradients.view());
+  }
 }
 
-bool ModelState::has(StateKind kind) const {
+bool ModelState::has(StateKind kind, const account::Parameter& parameter) const {
   switch (kind) {
     case StateKind::weights:
       return true;
     case StateKind::master:
-      return separate_master_;
+      return separate_master_ && parameter.trainable;
     case StateKind::m:
     case StateKind::v:
-      return for_training_;
+      return for_training_ && parameter.trainable;
   }
   return false;
 }
 
-View ModelState::flat(StateKind kind, int unit) const {
-  const UnitState& state = units_[static_cast<size_t>(unit)];
-  switch (kind) {
-    case StateKind::weights:
-      return state.weights.view();
-    case StateKind::master:
-      return separate_master_ ? state.master.view() : state.weights.view();
-    case StateKind::m:
-      return state.m.view();
-    case StateKind::v:
-      return state.v.view();
-  }
-  return {};
+View ModelState::gradients(int unit) const {
+  const Tensor& gradients = units_[static_cast<size_t>(unit)].gradients;
+  return gradients ? gradients.view() : View{};
 }
 
 View ModelState::get(StateKind kind, const account::Parameter& parameter) const {
-  return flat(kind, parameter.unit).slice(parameter.offset, parameter.shape);
+  const UnitState& state = units_[static_cast<size_t>(parameter.unit)];
+  const bool of_weights = kind == StateKind::weights || !has(kind, parameter);
+  if (of_weights) {
+    CHECK(kind == StateKind::weights || kind == StateKind::master, "a moment of what is frozen");
+    return state.weights.view().slice(parameter.offset, parameter.shape);
+  }
+  const Tensor& kept = kind == StateKind::master ? state.master
+                       : kind == StateKind::m    ? state.m
+                                                 : state.v;
+  return kept.view().slice(parameter.offset - trainable_begin(parameter.unit), parameter.shape);
 }
 
 std::vector<optim::ParameterRange> ModelState::ranges() const {
   std::vector<optim::ParameterRange> ranges;
   for (const account::Parameter& parameter : table_.parameters) {
+    if (!parameter.trainable) continue;
     const core::Shape flat_shape{parameter.elements()};
     optim::ParameterRange range;
     range.weight = get(StateKind::weights, parameter).reshaped(flat_shape);
     range.master = get(StateKind::master, parameter).reshaped(flat_shape);
     range.m = get(StateKind::m, parameter).reshaped(flat_shape);
     range.v = get(StateKind::v, parameter).reshaped(flat_shape);
-    range.grad = gradients(parameter.unit).slice(parameter.offset, flat_shape);
+    range.grad = parameters_.get(parameter).grad.reshaped(flat_shape);
     range.decay = parameter.decay;
     ranges.push_back(range);
   }
@@ -109,7 +111,13 @@ std::vector<optim::ParameterRange> ModelState::ranges() const {
 
 void ModelState::refresh_weights_from_master() {
   if (!separate_master_) return;
-  for (UnitState& unit : units_) kernels::cast(unit.weights.view(), unit.master.view());
+  for (size_t u = 0; u < units_.size(); ++u) {
+    const Tensor& master = units_[u].master;
+    if (!master) continue;
+    kernels::cast(
+        units_[u].weights.view().slice(trainable_begin(static_cast<int>(u)), master.view().shape),
+        master.view());
+  }
 }
 
 }  // namespace tessera::parallel

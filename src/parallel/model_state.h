@@ -23,7 +23,7 @@ constexpr const char* name_of(StateKind kind) {
 /// weights and AdamW's two moments, P elements each and padded to divide by the ranks that share
 /// them. Training in bf16 that is 2 + g + 12 bytes a parameter; in fp32 the weights are their own
 /// master: 4 + g + 8. g is 4 or 2 for the gradient dtype, and 8 for the int64 sums of the invariant
-/// numerics. Owns all of it.
+/// numerics. What is frozen has its weight alone. Owns all of it.
 class ModelState {
  public:
   /// `table` must outlive this. Without `for_training` there are weights alone.
@@ -36,17 +36,19 @@ class ModelState {
 
   /// Views for layers, bound to the flat buffers.
   model::Parameters& parameters() { return parameters_; }
+  const model::Parameters& parameters() const { return parameters_; }
   const account::ParameterTable& table() const { return table_; }
 
-  /// True when `kind` has memory of its own here (fp32 training has no separate master).
-  bool has(StateKind kind) const;
+  /// True when `kind` of the parameter has memory of its own here: fp32 training has no separate
+  /// master, and what is frozen has weights alone.
+  bool has(StateKind kind, const account::Parameter& parameter) const;
   /// A parameter's part of a state, [shape]. Without a master of its own, master is weights.
   View get(StateKind kind, const account::Parameter& parameter) const;
-  /// A unit's flat gradient buffer.
-  View gradients(int unit) const { return units_[static_cast<size_t>(unit)].gradients.view(); }
+  /// A unit's flat gradient buffer; empty when nothing of the unit is trained.
+  View gradients(int unit) const;
   int num_units() const { return static_cast<int>(units_.size()); }
 
-  /// Every parameter as the optimizer sees it, in table order.
+  /// Every trainable parameter as the optimizer sees it, in table order.
   std::vector<optim::ParameterRange> ranges() const;
 
   /// The weights rounded from the masters again, after masters were loaded.
@@ -56,7 +58,9 @@ class ModelState {
   struct UnitState {
     core::Tensor weights, gradients, master, m, v;
   };
-  View flat(StateKind kind, int unit) const;
+  int64_t trainable_begin(int unit) const {
+    return table_.units[static_cast<size_t>(unit)].trainable_begin;
+  }
 
   const account::ParameterTable& table_;
   model::Parameters parameters_;

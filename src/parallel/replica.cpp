@@ -26,9 +26,10 @@ Replica::Replica(const spec::RunConfig& config, comm::Communicator& dp, core::Me
                  int64_t activation_bytes)
     : config_(config),
       dp_(dp),
-      table_(account::parameter_table(config.model)),
+      table_(account::parameter_table(config.model, config.lora)),
       state_(table_, config.training, /*for_training=*/true, ledger),
       arena_(ledger, core::Category::activations, activation_bytes),
+      factory_(dense_, spec::lora_scale(config.lora)),
       transformer_(config.model, state_.parameters(), factory_, hooks_,
                    {spec::dtype_of(config.training.precision), config.activation_checkpoint.mode}),
       ranges_(state_.ranges()),
@@ -67,7 +68,8 @@ void Replica::reduce_gradients() {
   const auto op = TESSERA_FAULT("parallel_average_of_sums") ? ReduceOp::average : ReduceOp::sum;
   for (int unit = 0; unit < state_.num_units(); ++unit) {
     if (TESSERA_FAULT("parallel_skip_reduction") && unit == 1) continue;
-    dp_.all_reduce(state_.gradients(unit), op);
+    const core::View gradients = state_.gradients(unit);
+    if (gradients) dp_.all_reduce(gradients, op);
   }
   if (invariant(config_)) {
     dp_.all_reduce(core::View{&beyond_range_, core::DType::i64, {1}}, ReduceOp::sum);

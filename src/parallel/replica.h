@@ -5,6 +5,7 @@
 #include "comm/communicator.h"
 #include "core/arena.h"
 #include "model/layer_factory.h"
+#include "model/lora.h"
 #include "model/transformer.h"
 #include "parallel/model_state.h"
 
@@ -49,7 +50,8 @@ class Replica {
   account::ParameterTable table_;
   ModelState state_;
   core::Arena arena_;
-  model::DenseFactory factory_;
+  model::DenseFactory dense_;
+  model::LoraFactory factory_;
   model::UnitHooks hooks_;
   model::Transformer transformer_;
   std::vector<optim::ParameterRange> ranges_;

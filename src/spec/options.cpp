@@ -257,6 +257,21 @@ void add_training(std::vector<Option>& rows) {
       row<S, &T::load>("training.load", "a checkpoint to take the weights from; empty: none"));
 }
 
+void add_lora(std::vector<Option>& rows) {
+  constexpr auto S = &RunConfig::lora;
+  using L = LoraConfig;
+  rows.push_back(row<S, &L::rank>(
+      "lora.rank", "train adapters of this rank on a frozen base; 0: train everything",
+      at_least(0, kWide)));
+  rows.push_back(row<S, &L::alpha>(
+      "lora.alpha", "an adapter's output is multiplied by alpha / rank; 0: twice the rank",
+      at_least(0)));
+  rows.push_back(row<S, &L::targets>(
+      "lora.targets",
+      "products with an adapter: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, or "
+      "all-linear"));
+}
+
 void add_recipe(std::vector<Option>& rows) {
   constexpr auto S = &RunConfig::optimizer;
   using O = OptimizerConfig;
@@ -315,6 +330,7 @@ const std::vector<Option>& options() {
     add_model(rows);
     add_data(rows);
     add_training(rows);
+    add_lora(rows);
     add_recipe(rows);
     add_rest(rows);
     return rows;
@@ -343,9 +359,6 @@ const std::vector<LaterOption>& later_options() {
       {"parallelism.bucket_bytes", ""},
       {"parallelism.prefetch", "0"},
       {"parallelism.tensor_parallel_across_hosts", "false"},
-      {"lora.rank", "0"},
-      {"lora.alpha", ""},
-      {"lora.targets", ""},
       {"checkpoint.async", "false"},
       {"profiling.trace", "false"},
   };

@@ -27,6 +27,10 @@ int64_t micro_batch_size_for(int64_t global_batch_size, int64_t num_ranks, int64
   return divided_up(divided_up(global_batch_size, num_ranks), accumulation);
 }
 
+double lora_scale(const LoraConfig& lora) {
+  return lora.alpha > 0 ? lora.alpha / static_cast<double>(lora.rank) : 2.0;
+}
+
 RunConfig resolved(RunConfig config, int64_t world_size) {
   config.model = resolved(config.model);
   config.model_hf.clear();  // the keys of the model say it all, and folders come and go

@@ -67,6 +67,16 @@ constexpr core::DType gradient_storage(const TrainingConfig& training) {
                                                   : dtype_of(training.gradient_dtype);
 }
 
+/// Low-rank adapters (Hu et al. 2021) on a frozen base: y = x Wᵀ + alpha / rank · (x Aᵀ) Bᵀ.
+struct LoraConfig {
+  int64_t rank = 0;  ///< width of A's output; 0: no adapters, everything is trained
+  double alpha = 0;  ///< 0: twice the rank
+  /// Products that get one, by Hugging Face's names; "all-linear": every product of the blocks.
+  std::vector<std::string> targets = {"q_proj", "v_proj"};
+};
+/// What an adapter's output is multiplied by.
+double lora_scale(const LoraConfig& lora);
+
 struct OptimizerConfig {
   double lr = 3e-4;
   double beta1 = 0.9;
@@ -116,6 +126,7 @@ struct RunConfig {
   ModelConfig model;
   DataConfig data;
   TrainingConfig training;
+  LoraConfig lora;
   OptimizerConfig optimizer;
   LrSchedulerConfig lr_scheduler;
   ParallelismConfig parallelism;

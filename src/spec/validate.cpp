@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "spec/lora_targets.h"
 #include "spec/nearest.h"
 #include "spec/options.h"
 #include "spec/run_config.h"
@@ -23,6 +24,7 @@ class Validator {
     check_rope();
     check_data();
     check_precision();
+    check_lora();
     check_batch();
     check_unused();
     if (violations_.empty()) check_products();
@@ -171,6 +173,38 @@ class Validator {
       add("training.gradient_dtype",
           "is not used: training.numerics = invariant sums gradients as 64-bit integers",
           "leave it out, or training.numerics = \"fast\"");
+    }
+  }
+
+  void check_lora() {
+    const LoraConfig& lora = config_.lora;
+    const LoraConfig defaults;
+    if (lora.rank == 0) {
+      if (lora.alpha != defaults.alpha) {
+        add("lora.alpha", "is not used: there are no adapters", "leave it out, or lora.rank = 8");
+      }
+      if (lora.targets != defaults.targets) {
+        add("lora.targets", "is not used: there are no adapters", "leave it out, or lora.rank = 8");
+      }
+      return;
+    }
+    std::vector<std::string_view> products;
+    for (const LoraTarget& target : lora_targets()) {
+      const bool gate = target.name == "gate_proj";
+      if (!gate || config_.model.architecture == Architecture::llama)
+        products.push_back(target.name);
+    }
+    products.push_back(kAllLinear);
+    if (lora.targets.empty()) {
+      add("lora.targets", "is empty: nothing would be trained", "q_proj, v_proj");
+    }
+    for (const std::string& target : lora.targets) {
+      if (std::find(products.begin(), products.end(), target) != products.end()) continue;
+      add("lora.targets",
+          "names \"" + target + "\", which is no product of this model's blocks; there are " +
+              join_or({products.begin(), products.end()}),
+          std::string(nearest_name(target, products)));
+      break;
     }
   }
 

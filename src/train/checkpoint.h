@@ -37,7 +37,8 @@ void verify_checkpoint(const std::filesystem::path& folder);
 
 enum class LoadWhat : uint8_t {
   everything,  ///< masters and moments too: to continue
-  weights      ///< to start something new: the best weights there are, moments 0
+  weights,     ///< the best weights there are, moments 0
+  base         ///< the same to start a training: adapters that are missing stay as they are
 };
 
 /// Loads a checkpoint, whatever layout and precision wrote it, after verifying it. Throws RunError

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "formats/hash.h"
+#include "kernels/elementwise.h"
 #include "train/checkpoint.h"
 #include "train/run_folder.h"
 
@@ -83,7 +84,14 @@ std::string weights_hash(const parallel::ModelState& state) {
   formats::Xxh3 hash;
   for (const account::Parameter& parameter : state.table().parameters) {
     const core::View weights = state.get(parallel::StateKind::master, parameter);
-    hash.update(weights.data, weights.bytes());
+    if (weights.dtype == core::DType::f32) {
+      hash.update(weights.data, weights.bytes());
+      continue;
+    }
+    std::vector<float> wide(static_cast<size_t>(weights.elements()));  // frozen bf16
+    const core::View values{wide.data(), core::DType::f32, weights.shape};
+    kernels::cast(values, weights);
+    hash.update(values.data, values.bytes());
   }
   return hash.hex();
 }

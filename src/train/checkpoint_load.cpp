@@ -139,6 +139,12 @@ const formats::ManifestTensor* find_values(const Reader& reader, const std::stri
   return master != nullptr ? master : reader.find(name, StateKind::weights);
 }
 
+/// Whether a parameter may be missing and keeps its initial values: an adapter that training is to
+/// begin with.
+bool starts_fresh(const account::Parameter& parameter, LoadWhat what) {
+  return what == LoadWhat::base && parameter.is_adapter();
+}
+
 /// Everything that stands in the way of loading, so that it can be told at once.
 std::vector<std::string> find_obstacles(const formats::Manifest& manifest, const Reader& reader,
                                         const parallel::ModelState& state, LoadWhat what) {
@@ -147,13 +153,15 @@ std::vector<std::string> find_obstacles(const formats::Manifest& manifest, const
   for (const account::Parameter& parameter : state.table().parameters) {
     known[parameter.name] = true;
     const formats::ManifestTensor* values = find_values(reader, parameter.name);
+    const bool fresh = values == nullptr && starts_fresh(parameter, what);
+    if (fresh) continue;
     if (values == nullptr) {
       obstacles.push_back(parameter.name + " is missing");
     } else if (!(values->shape == parameter.shape)) {
       obstacles.push_back(fmt::format("{} is {} in the checkpoint and {} in the model",
                                       parameter.name, shape_text(values->shape),
                                       shape_text(parameter.shape)));
-    } else if (what == LoadWhat::everything) {
+    } else if (what == LoadWhat::everything && parameter.trainable) {
       for (StateKind kind : {StateKind::m, StateKind::v}) {
         const formats::ManifestTensor* moment = reader.find(parameter.name, kind);
         if (moment != nullptr && moment->shape == parameter.shape) continue;
@@ -198,8 +206,10 @@ CheckpointHeader load_checkpoint(const fs::path& folder, parallel::ModelState& s
   if (!obstacles.empty()) refuse(folder, obstacles);
 
   for (const account::Parameter& parameter : state.table().parameters) {
-    reader.read(*find_values(reader, parameter.name), state.get(StateKind::master, parameter));
-    if (what == LoadWhat::weights) continue;
+    const formats::ManifestTensor* values = find_values(reader, parameter.name);
+    if (values == nullptr) continue;
+    reader.read(*values, state.get(StateKind::master, parameter));
+    if (what != LoadWhat::everything || !parameter.trainable) continue;
     for (StateKind kind : {StateKind::m, StateKind::v}) {
       reader.read(*reader.find(parameter.name, kind), state.get(kind, parameter));
     }

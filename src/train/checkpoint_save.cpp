@@ -47,7 +47,7 @@ formats::FileDigest write_own_file(const fs::path& folder, const parallel::Model
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (writer_of(i, comm.size()) != comm.rank()) continue;
     for (StateKind kind : kKinds) {
-      if (!state.has(kind)) continue;
+      if (!state.has(kind, parameters[i])) continue;
       tensors.push_back({key_of(parameters[i], kind), state.get(kind, parameters[i])});
     }
   }
@@ -88,7 +88,7 @@ formats::Manifest make_manifest(const parallel::ModelState& state, int64_t num_r
   const auto& parameters = state.table().parameters;
   for (size_t i = 0; i < parameters.size(); ++i) {
     for (StateKind kind : kKinds) {
-      if (!state.has(kind)) continue;
+      if (!state.has(kind, parameters[i])) continue;
       const View view = state.get(kind, parameters[i]);
       formats::ManifestSlice slice;
       slice.file = file_of(writer_of(i, num_ranks));

@@ -7,6 +7,7 @@
 #include "core/arena.h"
 #include "core/error.h"
 #include "model/layer_factory.h"
+#include "model/lora.h"
 #include "model/transformer.h"
 #include "parallel/model_state.h"
 #include "train/run_data.h"
@@ -41,13 +42,13 @@ class Generator::Impl {
       : path_(find_weights(path)),
         config_(config_of(path_)),
         tokenizer_(find_tokenizer(path_, config_)),
-        table_(account::parameter_table(config_.model)),
+        table_(account::parameter_table(config_.model, config_.lora)),
         state_(table_, config_.training, /*for_training=*/false, ledger_),
         arena_(ledger_, core::Category::activations, 0),
         transformer_(config_.model, state_.parameters(), factory_, hooks_,
                      {spec::dtype_of(config_.training.precision), spec::Recompute::none}) {
     with_vocabulary(config_, *tokenizer_);  // refuses a tokenizer of more tokens than the model
-    load_weights(path_, config_, state_);
+    load_weights(path_, config_, state_, LoadWhat::weights);
   }
 
   std::string generate(const std::string& prompt, const SamplingOptions& options,
@@ -63,7 +64,8 @@ class Generator::Impl {
   account::ParameterTable table_;
   parallel::ModelState state_;
   core::Arena arena_;
-  model::DenseFactory factory_;
+  model::DenseFactory dense_;
+  model::LoraFactory factory_{dense_, spec::lora_scale(config_.lora)};
   model::UnitHooks hooks_;
   model::Transformer transformer_;
 };

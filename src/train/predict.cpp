@@ -27,6 +27,7 @@ account::ActivationSizes sizes_of(const spec::RunConfig& config, int64_t batch) 
   sizes.dtype = spec::dtype_of(config.training.precision);
   sizes.recompute = config.activation_checkpoint.mode;
   sizes.numerics = config.training.numerics;
+  sizes.lora = config.lora;
   sizes.attention_scratch_bytes = kernels::attention_scratch_bytes(shape, kernels::num_threads());
   return sizes;
 }
@@ -61,7 +62,7 @@ int64_t step_bytes(const spec::RunConfig& config, const account::ParameterTable&
 }  // namespace
 
 Prediction predict(const spec::RunConfig& config, int64_t communication_bytes) {
-  const account::ParameterTable table = account::parameter_table(config.model);
+  const account::ParameterTable table = account::parameter_table(config.model, config.lora);
   const account::StateBytes state = account::state_bytes(table, config.training);
   const int64_t num_ranks = config.parallelism.data_parallel_degree;
   Prediction prediction;

@@ -72,6 +72,7 @@ std::vector<std::string> load_hf(const fs::path& folder, const spec::RunConfig& 
   const std::string tokenizer = tokenizer_note(folder, config);
   if (!tokenizer.empty()) notes.push_back(tokenizer);
   for (const account::Parameter& parameter : state.table().parameters) {
+    if (parameter.is_adapter()) continue;  // they start fresh
     weights.read(parameter, state.get(StateKind::master, parameter));
   }
   state.refresh_weights_from_master();
@@ -104,9 +105,9 @@ spec::RunConfig config_of(const WeightsPath& weights) {
 }
 
 std::vector<std::string> load_weights(const WeightsPath& weights, const spec::RunConfig& config,
-                                      parallel::ModelState& state) {
+                                      parallel::ModelState& state, LoadWhat what) {
   if (weights.kind == WeightsKind::hf) return load_hf(weights.path, config, state);
-  load_checkpoint(weights.path, state, LoadWhat::weights);
+  load_checkpoint(weights.path, state, what);
   return {};
 }
 

@@ -9,6 +9,7 @@
 
 #include "parallel/model_state.h"
 #include "spec/run_config.h"
+#include "train/checkpoint.h"
 
 namespace tessera::train {
 
@@ -30,9 +31,10 @@ spec::RunConfig config_of(const WeightsPath& weights);
 
 /// Loads the weights into `state`, whose model is `config`'s, one parameter at a time; moments 0.
 /// A model that differs from that of a Hugging Face folder is refused with every difference, unless
-/// config.model_hf names the same folder: then the differences were asked for. Returns what a
+/// config.model_hf names the same folder: then the differences were asked for. With
+/// LoadWhat::base, adapters that the weights do not have keep their initial values. Returns what a
 /// person should know. Throws ConfigError, RunError.
 std::vector<std::string> load_weights(const WeightsPath& weights, const spec::RunConfig& config,
-                                      parallel::ModelState& state);
+                                      parallel::ModelState& state, LoadWhat what);
 
 }  // namespace tessera::train

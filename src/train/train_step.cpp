@@ -70,10 +70,8 @@ std::string first_non_finite(parallel::Replica& replica, const spec::TrainingCon
     return "a gradient that was not finite or beyond 2^11, the range of numerics = invariant";
   }
   for (const account::Parameter& parameter : replica.table().parameters) {
-    const ConstView grad = replica.state().gradients(parameter.unit);
-    if (!kernels::all_finite(grad.slice(parameter.offset, {parameter.elements()}))) {
-      return parameter.name;
-    }
+    const ConstView grad = replica.state().parameters().get(parameter).grad;
+    if (grad && !kernels::all_finite(grad)) return parameter.name;
   }
   return "no single tensor (the sum of squares overflowed)";
 }

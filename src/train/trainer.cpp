@@ -214,7 +214,8 @@ void Run::load_start() {
   agree(comm_, [&] {
     spec::RunConfig config = config_;
     config.model_hf = options_.config.model_hf;
-    notes = load_weights(find_weights(config_.training.load), config, replica_->state());
+    notes = load_weights(find_weights(config_.training.load), config, replica_->state(),
+                         LoadWhat::base);
   });
   for (const std::string& note : notes) notice(note);
   notice("weights loaded from " + config_.training.load);

@@ -38,8 +38,9 @@ struct Tolerance {
   double loss = 5e-7;     ///< relative, of every step's loss
   double norm = 5e-5;     ///< relative, of every step's gradient norm
   double weights = 1e-5;  ///< relative L2 of every tensor after the last step
-  /// L2 of tensors whose true gradient is zero (key biases): AdamW makes steps of up to lr of the
-  /// rounding that is left, so what counts is how far it may have walked.
+  /// L2 of tensors whose true gradient is zero (key biases), of whose rounding AdamW makes steps of
+  /// up to lr, and of those that start at zero (an adapter's B), which are nothing but such steps:
+  /// what counts is how far they may have walked.
   double walk = 1e-5;
 };
 /// For `steps` steps of `config`.

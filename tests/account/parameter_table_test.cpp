@@ -79,6 +79,43 @@ TEST(ParameterTable, PutsGateAndUpSideBySide) {
   EXPECT_EQ(table.find(1, Role::up_weight)->offset, gate->offset + gate->elements());
 }
 
+TEST(ParameterTable, OfAdaptersTrainsNothingElse) {
+  spec::LoraConfig lora;
+  lora.rank = 4;
+  lora.targets = {"v_proj", "gate_proj"};
+  const ParameterTable table = parameter_table(small_llama(), lora);
+  // A [4, in] and B [out, 4] of v (48 → 40) and gate (48 → 64), in two blocks.
+  EXPECT_EQ(table.num_trainable_elements(), 2 * 4 * ((48 + 40) + (48 + 64)));
+  for (const Parameter& parameter : table.parameters) {
+    const bool adapter = parameter.name.find(".lora_") != std::string::npos;
+    EXPECT_EQ(parameter.trainable, adapter) << parameter.name;
+    const Unit& unit = table.units[static_cast<size_t>(parameter.unit)];
+    EXPECT_EQ(parameter.offset >= unit.trainable_begin, adapter) << parameter.name;
+  }
+  EXPECT_EQ(table.find("model.layers.1.self_attn.v_proj.lora_B.weight")->shape,
+            (core::Shape{40, 4}));
+  EXPECT_NE(table.find("model.layers.0.mlp.gate_proj.lora_A.weight"), nullptr);
+}
+
+TEST(ParameterTable, DrawsTheBaseAlikeWithAdaptersAndWithout) {
+  spec::LoraConfig lora;
+  lora.rank = 4;
+  const ParameterTable adapted = parameter_table(small_llama(), lora);
+  for (const Parameter& parameter : parameter_table(small_llama()).parameters) {
+    EXPECT_EQ(adapted.find(parameter.name)->init_key, parameter.init_key) << parameter.name;
+  }
+}
+
+TEST(ParameterTable, TakesAllLinearForEveryProductOfTheFamily) {
+  spec::LoraConfig lora;
+  lora.rank = 2;
+  lora.targets = {"all-linear"};
+  const size_t llama = parameter_table(small_llama(), lora).parameters.size();
+  EXPECT_EQ(llama, parameter_table(small_llama()).parameters.size() + 2 * 2 * 7u);
+  const size_t gpt2 = parameter_table(small(), lora).parameters.size();
+  EXPECT_EQ(gpt2, parameter_table(small()).parameters.size() + 3 * 2 * 6u);
+}
+
 TEST(ParameterTable, WidensAttentionByAnExplicitHeadDim) {
   const ParameterTable table = parameter_table(small_llama());
   EXPECT_EQ(table.find(1, Role::q_weight)->shape, (core::Shape{80, 48}));

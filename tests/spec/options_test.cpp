@@ -140,7 +140,7 @@ TEST(Assign, RefusesWhatALaterVersionBringsUnlessItIsWhatThisOneDoes) {
   const auto result = assign({flag("parallelism.zero_stage", "3")});
   ASSERT_EQ(result.violations.size(), 1u);
   EXPECT_EQ(result.violations[0].suggest, "0");
-  EXPECT_EQ(assign({flag("lora.alpha", "8")}).violations.size(), 1u);
+  EXPECT_EQ(assign({flag("parallelism.pipeline_schedule", "1f1b")}).violations.size(), 1u);
   const auto backend = assign({flag("comm.backend", "mpi")});
   ASSERT_EQ(backend.violations.size(), 1u);
   EXPECT_NE(backend.violations[0].why.find("auto, thread or shm"), std::string::npos);

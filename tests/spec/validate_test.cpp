@@ -71,6 +71,30 @@ TEST(Validate, RefusesKeysOfRotaryPositionsThatNothingReads) {
   EXPECT_EQ(only(config).key, "model.rope_scaling.beta_fast");
 }
 
+TEST(Validate, RefusesAdaptersBesideWhatIsNoProduct) {
+  RunConfig config = good();
+  config.lora.rank = 8;
+  EXPECT_TRUE(validate(config, 0).empty());
+  config.lora.targets = {"q_proj", "gate_proj"};
+  EXPECT_EQ(only(config).key, "lora.targets");
+  EXPECT_THAT(only(config).why, HasSubstr("gate_proj"));
+  config.model = good_llama().model;
+  EXPECT_TRUE(validate(config, 0).empty());
+  config.lora.targets = {"qproj"};
+  EXPECT_EQ(only(config).suggest, "q_proj");
+  config.lora.targets = {};
+  EXPECT_EQ(only(config).key, "lora.targets");
+}
+
+TEST(Validate, RefusesKeysOfAdaptersThatAreNotThere) {
+  RunConfig config = good();
+  config.lora.alpha = 16;
+  EXPECT_EQ(only(config).key, "lora.alpha");
+  config = good();
+  config.lora.targets = {"o_proj"};
+  EXPECT_EQ(only(config).key, "lora.targets");
+}
+
 TEST(Validate, RefusesALlama3RampOfNoWidth) {
   RunConfig config = good_llama();
   config.model.rope_scaling.rope_type = RopeType::llama3;

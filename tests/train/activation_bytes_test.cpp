@@ -27,6 +27,7 @@ struct Case {
   spec::Precision precision = spec::Precision::fp32;
   spec::Recompute recompute = spec::Recompute::none;
   spec::Numerics numerics = spec::Numerics::fast;
+  spec::LoraConfig lora = {};
 };
 
 spec::ModelConfig model_of(int64_t width, int64_t layers, int64_t heads, int64_t vocab_size) {
@@ -72,7 +73,26 @@ std::vector<Case> cases() {
   const auto selective = spec::Recompute::selective;
   const auto full = spec::Recompute::full;
   const auto apart = spec::Numerics::invariant;
+  // So wide that what adapters need is the peak, product by product.
+  const auto adapters = [](std::vector<std::string> targets, int64_t rank) {
+    spec::LoraConfig lora;
+    lora.rank = rank;
+    lora.targets = std::move(targets);
+    return lora;
+  };
+  const auto fast = spec::Numerics::fast;
   return {
+      {"adapters of a usual rank", llama, 3, 17, bf16, none, fast, adapters({"all-linear"}, 8)},
+      {"adapters with recompute", dropout, 2, 16, fp32, full, fast, adapters({"all-linear"}, 8)},
+      {"adapters, sequences apart", normed, 3, 17, bf16, selective, apart,
+       adapters({"all-linear"}, 8)},
+      {"wide adapters of q", llama, 3, 17, fp32, none, fast, adapters({"q_proj"}, 5000)},
+      {"wide adapters of v", llama, 3, 17, bf16, full, fast, adapters({"v_proj"}, 5000)},
+      {"wide adapters of o", llama, 3, 17, fp32, none, fast, adapters({"o_proj"}, 5000)},
+      {"wide adapters of gate", llama, 3, 17, fp32, none, fast, adapters({"gate_proj"}, 5000)},
+      {"wide adapters of down", wide, 3, 17, fp32, none, fast, adapters({"down_proj"}, 5000)},
+      {"wide adapters of gpt2", dropout, 3, 17, fp32, none, fast, adapters({"up_proj"}, 5000)},
+      {"wide adapters of all", normed, 3, 17, fp32, none, fast, adapters({"all-linear"}, 5000)},
       {"a small model", model_of(32, 2, 4, 256)},
       {"sizes that divide by nothing", model_of(36, 3, 3, 101), 3, 17},
       {"grouped heads of a width of their own", grouped},
@@ -112,6 +132,7 @@ account::ActivationSizes sizes_of(const Case& c) {
   sizes.dtype = c.precision == spec::Precision::bf16 ? DType::bf16 : DType::f32;
   sizes.recompute = c.recompute;
   sizes.numerics = c.numerics;
+  sizes.lora = c.lora;
   sizes.attention_scratch_bytes = kernels::attention_scratch_bytes(shape, kernels::num_threads());
   return sizes;
 }
@@ -128,6 +149,7 @@ class Trial {
     config.model = c.model;
     config.training.precision = c.precision;
     config.training.numerics = c.numerics;
+    config.lora = c.lora;
     config.activation_checkpoint.mode = c.recompute;
     replica_ = std::make_unique<parallel::Replica>(config, *comm_, ledger_, 0);
   }
@@ -180,7 +202,7 @@ TEST(StateBytes, AreWhatTheLedgerCounts) {
     training.precision = c.precision;
     training.numerics = c.numerics;
     const account::StateBytes expected =
-        account::state_bytes(account::parameter_table(c.model), training);
+        account::state_bytes(account::parameter_table(c.model, c.lora), training);
     EXPECT_EQ(trial.state(Category::weights), expected.weights) << c.about;
     EXPECT_EQ(trial.state(Category::gradients), expected.gradients) << c.about;
     EXPECT_EQ(trial.state(Category::optimizer), expected.optimizer) << c.about;

@@ -116,6 +116,29 @@ TEST_F(InvariantTest, HoldsForAHeadOfItsOwnAndLogitsInPieces) {
   expect_the_same_bits(config_, "dp=3,micro_batch=1");
 }
 
+TEST_F(InvariantTest, HoldsForTheLlamaFamilyWithNormsOfHeads) {
+  config_.model = spec::find_model_preset("llama-1m")->config;
+  config_.model.hidden_size = 48;
+  config_.model.head_dim = 10;
+  config_.model.qk_norm = true;
+  config_.model.attention_bias = spec::AttentionBias::all;
+  config_.model.mlp_bias = true;
+  for (const auto recompute : {spec::Recompute::none, spec::Recompute::selective}) {
+    config_.activation_checkpoint.mode = recompute;
+    expect_the_same_bits(config_, "dp=3,micro_batch=2");
+    expect_the_same_bits(config_, "dp=2,accumulate=3", 2);
+  }
+}
+
+TEST_F(InvariantTest, HoldsForAdapters) {
+  config_.lora.rank = 4;
+  config_.lora.targets = {"all-linear"};
+  config_.optimizer.lr = 1e-2;
+  expect_the_same_bits(config_, "dp=3,micro_batch=2");
+  config_.training.precision = spec::Precision::bf16;
+  expect_the_same_bits(config_, "dp=2,accumulate=3", 2);
+}
+
 TEST_F(InvariantTest, IsCloseToTheFastMode) {
   spec::RunConfig fast = config_;
   fast.training.numerics = spec::Numerics::fast;

@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -7,6 +8,8 @@
 
 #include "comm/communicator.h"
 #include "core/error.h"
+#include "formats/safetensors.h"
+#include "kernels/elementwise.h"
 #include "toy_run.h"
 #include "train/checkpoint.h"
 #include "train/thread_ranks.h"
@@ -78,6 +81,51 @@ TEST_F(TrainerTest, PredictsMemoryAndTrafficToTheByteOnEveryRank) {
         EXPECT_EQ(summary.dp_bytes_measured, summary.predicted.dp_bytes_per_step) << ranks;
       }
     }
+  }
+}
+
+TEST_F(TrainerTest, TrainsAdaptersOfABaseThatDoesNotMove) {
+  TrainOptions base = options("base");
+  base.config.training.steps = 3;
+  run(base);
+  TrainOptions adapted = options("adapted");
+  adapted.config.training.load = (folder_.path() / "base").string();
+  adapted.config.lora.rank = 4;
+  adapted.config.optimizer.lr = 1e-2;
+  adapted.config.checkpoint.interval = 3;
+  adapted.config.checkpoint.keep_latest_k = 0;
+  for (const auto precision : {spec::Precision::fp32, spec::Precision::bf16}) {
+    adapted.existing = Existing::overwrite;
+    adapted.config.training.precision = precision;
+    const Summary summary = run(adapted, 2);
+    EXPECT_LT(summary.loss_last, summary.loss_first);
+    EXPECT_EQ(summary.memory_measured, summary.predicted.memory_bytes);
+    EXPECT_EQ(summary.dp_bytes_measured, summary.predicted.dp_bytes_per_step);
+
+    fs::remove_all(folder_.path() / "adapted/checkpoints/step-00000006");
+    adapted.existing = Existing::resume;
+    EXPECT_EQ(run(adapted, 2).weights_hash, summary.weights_hash);
+  }
+  const auto weights = [&](const char* run, int step, const char* name) {
+    const std::string folder =
+        fmt::format("{}/{}/checkpoints/step-{:08d}/rank-0000", folder_.path().string(), run, step);
+    for (const char* rank : {"0", "1"}) {
+      if (!fs::exists(folder + rank + ".safetensors")) continue;
+      const formats::SafetensorsFile file(folder + rank + ".safetensors");
+      const formats::SafetensorsEntry* entry = file.find(name);
+      if (entry == nullptr) continue;
+      std::vector<float> values(static_cast<size_t>(entry->shape.elements()));
+      const core::View out{values.data(), core::DType::f32, entry->shape};
+      kernels::cast(out, core::ConstView{file.data(*entry), entry->dtype, entry->shape});
+      return values;
+    }
+    return std::vector<float>{};
+  };
+  const std::vector<float> before = weights("base", 3, "model.layers.0.mlp.up_proj.weight");
+  const std::vector<float> after = weights("adapted", 6, "model.layers.0.mlp.up_proj.weight");
+  ASSERT_EQ(before.size(), after.size());
+  for (size_t i = 0; i < before.size(); ++i) {
+    ASSERT_EQ(static_cast<float>(core::bf16(before[i])), after[i]);
   }
 }
 
