@@ -64,9 +64,9 @@ const char* gpt2_name(Role role) {
     case Role::q_norm_weight:
     case Role::k_norm_weight:
     case Role::head_weight:
+    default:  // adapters have files of their own
       return nullptr;
   }
-  return nullptr;
 }
 
 bool is_product(Role role) {

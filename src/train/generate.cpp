@@ -48,7 +48,7 @@ class Generator::Impl {
         transformer_(config_.model, state_.parameters(), factory_, hooks_,
                      {spec::dtype_of(config_.training.precision), spec::Recompute::none}) {
     with_vocabulary(config_, *tokenizer_);  // refuses a tokenizer of more tokens than the model
-    load_weights(path_, config_, state_, LoadWhat::weights);
+    load_weights(path_, config_, state_);
   }
 
   std::string generate(const std::string& prompt, const SamplingOptions& options,

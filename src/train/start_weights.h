@@ -35,6 +35,7 @@ spec::RunConfig config_of(const WeightsPath& weights);
 /// LoadWhat::base, adapters that the weights do not have keep their initial values. Returns what a
 /// person should know. Throws ConfigError, RunError.
 std::vector<std::string> load_weights(const WeightsPath& weights, const spec::RunConfig& config,
-                                      parallel::ModelState& state, LoadWhat what);
+                                      parallel::ModelState& state,
+                                      LoadWhat what = LoadWhat::weights);
 
 }  // namespace tessera::train
