@@ -1,5 +1,5 @@
 #!/bin/sh
-# scripts/nightly_verify.sh: the model of `make run` in fp32, for 20 steps in each layout, against
+# scripts/nightly_verify.sh: the model of `make run`, and a Llama of its size, in fp32, for 20 steps in each layout, against
 # one rank. Documents end anywhere in its rows, so the masks are unequal. Needs `make build`.
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,5 +14,7 @@ for dp in 1 2 3 4; do
     if [ "$dp$accumulate" != 11 ]; then layouts="$layouts; dp=$dp,accumulate=$accumulate"; fi
   done
 done
-build/tessera verify examples/first_run.toml --training.precision fp32 --optimizer.lr 3e-4 \
-  --steps 20 --layouts "${layouts#; }"
+for config in examples/first_run.toml examples/llama_10m.toml; do
+  build/tessera verify "$config" --training.precision fp32 --optimizer.lr 3e-4 \
+    --steps 20 --layouts "${layouts#; }; dp=2,recompute=selective"
+done

@@ -148,7 +148,8 @@ std::vector<GemmShape> training_products(const GemmModel& model) {
   const int64_t tokens = model.tokens, C = model.hidden_size;
   add_linear(shapes, "attention in", tokens, C, model.qkv_size, 0, model.num_layers);
   add_linear(shapes, "attention out", tokens, model.attention_size, C, 0, model.num_layers);
-  add_linear(shapes, "mlp up", tokens, C, model.intermediate_size, 0, model.num_layers);
+  const int64_t up_size = model.up_size == 0 ? model.intermediate_size : model.up_size;
+  add_linear(shapes, "mlp up", tokens, C, up_size, 0, model.num_layers);
   add_linear(shapes, "mlp down", tokens, model.intermediate_size, C, 0, model.num_layers);
   const int64_t chunks = tokens / model.logits_rows;
   const int64_t rest = tokens % model.logits_rows;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/fault.h"
 #include "kernels/device.h"
 #include "model/dropout_site.h"
 
@@ -48,7 +49,12 @@ kernels::DropoutKey Attention::dropout(const Pass& pass) const {
 
 void Attention::rotate(const Pass& pass, View qkv) const {
   if (!pass.rotary.cos) return;
-  kernels::rope_forward(qkv, pass.rotary.cos, pass.rotary.sin, rope_shape(pass));
+  kernels::RopeShape sizes = rope_shape(pass);
+  if (TESSERA_FAULT("llama_first_sequence_rotated")) {
+    sizes.batch = 1;
+    qkv = qkv.slice(0, {sizes.seq_len, sizes.row_elements});
+  }
+  kernels::rope_forward(qkv, pass.rotary.cos, pass.rotary.sin, sizes);
 }
 
 void Attention::forward(Pass& pass, View y, ConstView x, AttentionSaved& saved, Keep keep) {
@@ -59,7 +65,9 @@ void Attention::forward(Pass& pass, View y, ConstView x, AttentionSaved& saved, 
   attend(pass, saved);
   o_->forward(pass, y, saved.context);
   if (keep == Keep::all) return;
-  if (qk_norm_ != nullptr) qk_norm_->restore(saved.qkv, saved.qk_norm);
+  if (qk_norm_ != nullptr && !TESSERA_FAULT("llama_recompute_from_the_normed")) {
+    qk_norm_->restore(saved.qkv, saved.qk_norm);
+  }
   pass.arena.release(mark);
 }
 

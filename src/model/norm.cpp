@@ -1,5 +1,6 @@
 #include "model/norm.h"
 
+#include "core/fault.h"
 #include "kernels/layernorm.h"
 #include "kernels/rmsnorm.h"
 #include "model/products.h"
@@ -40,8 +41,10 @@ void RmsNorm::backward_input(Pass& /*pass*/, View dx, ConstView dresidual, Const
 }
 
 void RmsNorm::backward_weight(Pass& pass, ConstView dy, ConstView x, const NormSaved& saved) {
+  int64_t rows = x.shape.rows();
+  if (TESSERA_FAULT("llama_norm_of_the_first_sequence")) rows /= pass.batch.batch();
   add_vector_gradients(
-      pass, weight().grad, {}, x.shape.rows(), [&](View dweight, View, int64_t row, int64_t count) {
+      pass, weight().grad, {}, rows, [&](View dweight, View, int64_t row, int64_t count) {
         kernels::rmsnorm_backward_weight(dweight, rows_of(dy, row, count), rows_of(x, row, count),
                                          saved.rstd.slice(row, {count}));
       });

@@ -1,5 +1,7 @@
 #include "spec/model_config.h"
 
+#include <algorithm>
+
 namespace tessera::spec {
 
 ModelConfig family_defaults(Architecture architecture) {
@@ -29,6 +31,13 @@ ModelConfig resolved(ModelConfig config) {
     scaling.original_max_position_embeddings = config.max_position_embeddings;
   }
   return config;
+}
+
+int64_t longest_sequence(const ModelConfig& config) {
+  if (config.rope_scaling.rope_type != RopeType::dynamic) return config.max_position_embeddings;
+  constexpr double kMost = 0x1p53;
+  return static_cast<int64_t>(std::min(
+      kMost, static_cast<double>(config.max_position_embeddings) * config.rope_scaling.factor));
 }
 
 }  // namespace tessera::spec

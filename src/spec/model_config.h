@@ -68,6 +68,10 @@ ModelConfig family_defaults(Architecture architecture);
 /// for llama of 8/3 · hidden_size rounded up to a multiple of 256. vocab_size stays as it is.
 ModelConfig resolved(ModelConfig config);
 
+/// The longest sequence that the positions of a config reach: max_position_embeddings, and with
+/// dynamic scaling, the one that lets sequences be longer than that says, factor times as many.
+int64_t longest_sequence(const ModelConfig& config);
+
 /// A preset's name, config and what it is.
 struct ModelPreset {
   std::string_view name;

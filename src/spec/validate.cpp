@@ -148,13 +148,10 @@ class Validator {
     if (data.tokenizer.empty()) {
       add("data.tokenizer", "is empty", "bytes, or a tokenizer's file or folder");
     }
-    // The one stretching by which sequences may be longer than max_position_embeddings says.
-    const RopeScaling& scaling = config_.model.rope_scaling;
-    const bool stretched =
-        scaling.rope_type == RopeType::dynamic && ok({"model.rope_scaling.factor"});
-    const double stretch = stretched ? scaling.factor : 1.0;
-    const auto positions =
-        static_cast<int64_t>(static_cast<double>(config_.model.max_position_embeddings) * stretch);
+    const bool stretched = config_.model.rope_scaling.rope_type == RopeType::dynamic &&
+                           ok({"model.rope_scaling.factor"});
+    const int64_t positions =
+        stretched ? longest_sequence(config_.model) : config_.model.max_position_embeddings;
     if (ok({"data.seq_len", "model.max_position_embeddings"}) && data.seq_len > positions) {
       add("data.seq_len",
           "is beyond the model's max_position_embeddings " + std::to_string(positions) +

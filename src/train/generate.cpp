@@ -70,10 +70,10 @@ class Generator::Impl {
   model::Transformer transformer_;
 };
 
-/// Logits [V] after the tokens, of which the last max_position_embeddings are seen.
+/// Logits [V] after the tokens, of which as many as the positions reach are seen.
 std::vector<float> Generator::Impl::next_logits(const std::vector<int32_t>& tokens) {
   const auto window =
-      std::min<int64_t>(static_cast<int64_t>(tokens.size()), config_.model.max_position_embeddings);
+      std::min<int64_t>(static_cast<int64_t>(tokens.size()), spec::longest_sequence(config_.model));
   const core::Shape shape{1, window};
   const int64_t sample = 0;
   const auto last = static_cast<int32_t>(window - 1);

@@ -68,6 +68,8 @@ std::vector<kernels::GemmShape> products_of(const spec::RunConfig& config) {
   sizes.qkv_size = (model.num_attention_heads + 2 * model.num_key_value_heads) * model.head_dim;
   sizes.attention_size = model.num_attention_heads * model.head_dim;
   sizes.intermediate_size = model.intermediate_size;
+  const bool gated = model.architecture == spec::Architecture::llama;
+  sizes.up_size = (gated ? 2 : 1) * model.intermediate_size;
   sizes.vocab_size = model.vocab_size;
   const core::DType dtype = spec::dtype_of(config.training.precision);
   sizes.logits_stride = model::head_row_stride(model.vocab_size);

@@ -122,7 +122,8 @@ bool ends_with(const std::string& name, std::string_view suffix) {
 }
 
 /// The softmax does not see a constant added to all scores of a query, so the true gradient of a
-/// key bias is zero, and what is computed is rounding: it is compared absolutely.
+/// key bias is zero, and what is computed is rounding: it is compared absolutely. (Where keys are
+/// rotated little of it is left, with the same rounding.)
 bool has_no_true_gradient(const std::string& name) {
   return ends_with(name, "k_proj.bias");
 }

@@ -5,7 +5,7 @@ set -eu
 program=$1
 config=$2
 fault=$3
-layouts=${4:-dp=3,accumulate=2,backend=thread; dp=2,backend=shm}
+layouts=${4:-dp=3,accumulate=2,backend=thread; dp=2,backend=shm,recompute=selective}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 

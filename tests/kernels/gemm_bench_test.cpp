@@ -23,14 +23,20 @@ GemmModel tiny() {
   return model;
 }
 
-TEST(TrainingProducts, CountSixFlopsForEveryWeightAndToken) {
-  const GemmModel model = tiny();
+double flops_of(const GemmModel& model) {
   double flops = 0;
   for (const GemmShape& shape : training_products(model)) {
     flops += static_cast<double>(shape.count) * shape.flops();
   }
+  return flops;
+}
+
+TEST(TrainingProducts, CountSixFlopsForEveryWeightAndToken) {
+  GemmModel model = tiny();
   const double weights = 3 * (8 * 16 + 8 * 8 + 2 * 8 * 32) + 21 * 8;
-  EXPECT_EQ(flops, 6 * weights * 10);
+  EXPECT_EQ(flops_of(model), 6 * weights * 10);
+  model.up_size = 64;  // with a gate
+  EXPECT_EQ(flops_of(model), 6 * (weights + 3 * 8 * 32) * 10);
 }
 
 TEST(MeasureGemm, TimesEveryProductAndRestoresTheThreads) {
