@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -30,6 +32,8 @@ struct DataOptions {
   int64_t preview_tokens = 32;
   data::DataFormat format = data::DataFormat::automatic;
   data::ShardOptions shards;
+  data::EncodeOptions encoding;
+  bool no_added_tokens = false;
   bool overwrite = false;
   bool json = false;
 };
@@ -106,9 +110,13 @@ void tokenize(const DataOptions& options) {
   refuse_existing(options.output, options.overwrite);
   refuse_existing(data::shard_path(options.output, 1), options.overwrite);
   const data::DataSource source{options.inputs, data::load_tokenizer(options.tokenizer),
-                                options.format};
+                                options.format, options.encoding};
+  const auto start = std::chrono::steady_clock::now();
   const data::WrittenTokens written =
       data::write_token_files(source, options.output, options.shards);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  const double megabytes_per_s =
+      static_cast<double>(written.corpus.encoded.bytes) / 1e6 / std::max(took.count(), 1e-9);
   const data::Corpus& corpus = written.corpus;
   print_warnings(corpus.warnings);
   if (options.json) {
@@ -122,14 +130,58 @@ void tokenize(const DataOptions& options) {
                        {"text_bytes", corpus.encoded.bytes},
                        {"invalid_bytes", corpus.encoded.invalid_bytes},
                        {"special_texts", corpus.encoded.special_texts},
+                       {"unknown_bytes", corpus.encoded.unknown_bytes},
                        {"bytes_per_token", bytes_per_token(corpus.encoded)},
+                       {"megabytes_per_s", megabytes_per_s},
                        {"warnings", corpus.warnings}});
   }
   const size_t files = written.files.size();
-  fmt::print("{}{}: {} tokens of {} bytes from {} documents, {} bytes; {:.2f} bytes a token\n",
-             written.files.front(), files == 1 ? "" : fmt::format(" and {} more", files - 1),
-             written.tokens, written.token_bytes, corpus.documents.documents, corpus.encoded.bytes,
-             bytes_per_token(corpus.encoded));
+  fmt::print(
+      "{}{}: {} tokens of {} bytes from {} documents, {} bytes; {:.2f} bytes a token, {:.1f} "
+      "MB/s\n",
+      written.files.front(), files == 1 ? "" : fmt::format(" and {} more", files - 1),
+      written.tokens, written.token_bytes, corpus.documents.documents, corpus.encoded.bytes,
+      bytes_per_token(corpus.encoded), megabytes_per_s);
+}
+
+/// The documents of one input, "-" being the standard input.
+void for_each_input(const std::string& path, const DataOptions& options,
+                    const std::function<void(std::string_view)>& visit) {
+  if (path != "-") {
+    data::for_each_document(path, visit, options.format == data::DataFormat::text);
+    return;
+  }
+  std::string text;
+  char piece[1 << 14];
+  while (const size_t bytes = std::fread(piece, 1, sizeof piece, stdin)) text.append(piece, bytes);
+  visit(text);
+}
+
+void encode(const DataOptions& options) {
+  const auto tokenizer = data::load_tokenizer(options.tokenizer);
+  const data::Vocabulary& vocabulary = tokenizer->vocabulary();
+  data::Encoder encoder(*tokenizer, options.encoding);
+  Json documents = Json::array();
+  std::vector<int32_t> ids;
+  const auto visit = [&](std::string_view text) {
+    ids.clear();
+    if (!options.no_added_tokens) ids = vocabulary.prefix;
+    encoder.encode(text, ids);
+    if (!options.no_added_tokens) {
+      ids.insert(ids.end(), vocabulary.suffix.begin(), vocabulary.suffix.end());
+    }
+    if (options.json) return documents.push_back(ids);
+    fmt::print("{}\n", fmt::join(ids, " "));
+  };
+  for (const std::string& path : options.inputs) for_each_input(path, options, visit);
+  const data::EncodeCounts& counts = encoder.counts();
+  if (!options.json) return;
+  fmt::print("{}\n", Json{{"documents", documents},
+                          {"text_bytes", counts.bytes},
+                          {"invalid_bytes", counts.invalid_bytes},
+                          {"special_texts", counts.special_texts},
+                          {"unknown_bytes", counts.unknown_bytes}}
+                         .dump());
 }
 
 bool is_tokenizer(const std::string& path) {
@@ -144,20 +196,26 @@ Json show_tokenizer(const std::string& path) {
   for (size_t rank = 0; rank < std::min(kShown, merges.size()); ++rank) {
     first_merges.push_back(tokenizer->display(merges[rank].result));
   }
-  const int32_t separator = tokenizer->separator();
+  const data::Vocabulary& vocabulary = tokenizer->vocabulary();
+  const int32_t separator = vocabulary.separator;
+  const bool has_one = separator != data::kNoToken;
   return {{"path", path},
           {"kind", "tokenizer"},
           {"vocab_size", tokenizer->vocab_size()},
           {"merges", merges.size()},
-          {"separator_id", separator},
-          {"separator", tokenizer->display(separator)},
+          {"added_tokens", vocabulary.added.size()},
+          {"separator_id", has_one ? Json(separator) : Json()},
+          {"separator", has_one ? Json(tokenizer->display(separator)) : Json()},
+          {"prefix_ids", vocabulary.prefix},
+          {"suffix_ids", vocabulary.suffix},
           {"first_merges", first_merges}};
 }
 
 /// Reads all tokens once: how many, of which documents, and how much a frequency table knows.
 Json show_data(const std::string& path, const DataOptions& options,
                const std::shared_ptr<const data::Tokenizer>& tokenizer) {
-  const data::Corpus corpus = data::load_corpus({{path}, tokenizer, options.format});
+  const data::Corpus corpus =
+      data::load_corpus({{path}, tokenizer, options.format, options.encoding});
   const data::TokenSource& tokens = *corpus.tokens;
   const bool is_text = corpus.documents.documents > 0;
   std::vector<int32_t> ids;
@@ -222,6 +280,19 @@ CLI::App* add_command(CLI::App& verb, const std::shared_ptr<DataOptions>& option
   return command;
 }
 
+void add_encoding(CLI::App& command, data::EncodeOptions& encoding) {
+  command
+      .add_option("--special-tokens,--special_tokens", encoding.parse_special,
+                  "their text in documents: parse (the tokens, as Hugging Face does) or text")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, bool>{{"parse", true}, {"text", false}}));
+  command
+      .add_option("--invalid-utf8,--invalid_utf8", encoding.keep_invalid_bytes,
+                  "bytes that are no UTF-8: replace (by U+FFFD) or keep (as tokens)")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, bool>{{"replace", false}, {"keep", true}}));
+}
+
 void add_input_and_output(CLI::App& command, DataOptions& options, const char* output) {
   command
       .add_option("input,--input", options.inputs,
@@ -240,7 +311,8 @@ void add_data_verb(CLI::App& app, int& status) {
   CLI::App* verb = app.add_subcommand("data", "Text to tokenizers and token files");
   verb->require_subcommand(1);
   const auto options = std::make_shared<DataOptions>();
-  constexpr const char* kTokenizer = "\"bytes\", a tokenizer.json, or a folder with one";
+  constexpr const char* kTokenizer =
+      "\"bytes\", a tokenizer.json, or a folder with one or with vocab.json and merges.txt";
 
   CLI::App* train = add_command(*verb, options, status, "train-tokenizer",
                                 "Learn a byte-level BPE from text", train_tokenizer);
@@ -254,6 +326,7 @@ void add_data_verb(CLI::App& app, int& status) {
                                 "Write text as a token file of llm.c's format", tokenize);
   add_input_and_output(*write, *options, "the token file, such as train.bin");
   write->add_option("--tokenizer", options->tokenizer, kTokenizer)->capture_default_str();
+  add_encoding(*write, options->encoding);
   write
       ->add_option("--shard-tokens,--shard_tokens", options->shards.shard_tokens,
                    "write NAME_000001.bin, NAME_000002.bin, ... of at most so many tokens")
@@ -263,6 +336,15 @@ void add_data_verb(CLI::App& app, int& status) {
           std::map<std::string, data::TokenWidth>{{"auto", data::TokenWidth::automatic},
                                                   {"uint16", data::TokenWidth::u16},
                                                   {"uint32", data::TokenWidth::u32}}));
+
+  CLI::App* ids = add_command(*verb, options, status, "encode",
+                              "The token ids of texts, a document a line", encode);
+  ids->add_option("input,--input", options->inputs, "text and JSON Lines files, - for stdin")
+      ->required();
+  ids->add_option("--tokenizer", options->tokenizer, kTokenizer)->capture_default_str();
+  ids->add_flag("--no-added-tokens,--no_added_tokens", options->no_added_tokens,
+                "without what the tokenizer puts round a text, such as its begin token");
+  add_encoding(*ids, options->encoding);
 
   CLI::App* look = add_command(*verb, options, status, "show",
                                "What is in text, token files and tokenizers", show);

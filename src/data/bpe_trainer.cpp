@@ -153,21 +153,20 @@ BpeTrainer::BpeTrainer(BpeOptions options) : options_(options), pieces_(pretoken
 }
 
 void BpeTrainer::add(std::string_view document) {
-  pieces_.start(document);
-  for (std::string_view piece; pieces_.next(piece);) {
+  pieces_.cut_any(document, [&](std::string_view piece) {
     const auto found = words_.find(piece);
     if (found != words_.end()) {
       ++found->second;
     } else {
       words_.emplace(piece, 1);
     }
-  }
+  });
 }
 
 std::shared_ptr<const Tokenizer> BpeTrainer::train() const {
   Vocabulary vocabulary;
   std::unordered_map<std::string, int32_t> ids;
-  int32_t byte_ids[256];
+  std::array<int32_t, 256>& byte_ids = vocabulary.byte_ids;
   for (const uint8_t byte : kAlphabetOrder) {
     byte_ids[byte] = static_cast<int32_t>(vocabulary.tokens.size());
     vocabulary.tokens.emplace_back(1, static_cast<char>(byte));
@@ -200,8 +199,9 @@ std::shared_ptr<const Tokenizer> BpeTrainer::train() const {
     merger.merge(pair, known->second);
   }
   vocabulary.separator = static_cast<int32_t>(vocabulary.tokens.size());
-  vocabulary.special = {vocabulary.separator};
+  vocabulary.added.push_back({vocabulary.separator, std::string(kSeparatorText)});
   vocabulary.tokens.emplace_back(kSeparatorText);
+  vocabulary.steps = {{kGpt2Pattern}};
   return std::make_shared<const Tokenizer>(std::move(vocabulary));
 }
 

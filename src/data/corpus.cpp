@@ -54,19 +54,28 @@ bool is_text(const std::string& path, DataFormat format) {
   return (format == DataFormat::automatic ? format_of(path) : format) == DataFormat::text;
 }
 
-void finish_counts(const EncodeCounts& encoded, Corpus& corpus) {
+void finish_counts(const DataSource& source, const EncodeCounts& encoded, Corpus& corpus) {
   corpus.encoded = encoded;
   std::vector<std::string>& warnings = corpus.warnings;
   const DocumentCounts& documents = corpus.documents;
   if (encoded.invalid_bytes > 0) {
     warnings.push_back(fmt::format(
-        "{} of {} bytes of the text are not UTF-8; each became a token of its own, none was lost.",
-        encoded.invalid_bytes, encoded.bytes));
+        "{} of {} bytes of the text are not UTF-8, the first in document {}, byte {} of its text; "
+        "{}.",
+        encoded.invalid_bytes, encoded.bytes, encoded.invalid_text + 1, encoded.invalid_offset,
+        encoded.kept_invalid_bytes ? "each became a token of its own, none was lost"
+                                   : "U+FFFD took their place (data.invalid_utf8)"));
   }
   if (encoded.special_texts > 0) {
     warnings.push_back(fmt::format(
-        "The text of special tokens stands {} times in documents; it was encoded as plain text.",
-        encoded.special_texts));
+        "The text of special tokens stands {} times in documents; it was encoded as {} "
+        "(data.special_tokens).",
+        encoded.special_texts, source.encoding.parse_special ? "these tokens" : "plain text"));
+  }
+  if (encoded.unknown_bytes > 0) {
+    warnings.push_back(
+        fmt::format("{} of {} bytes of the text have no token; the unknown token took their place.",
+                    encoded.unknown_bytes, encoded.bytes));
   }
   if (documents.empty > 0) {
     warnings.push_back(fmt::format("{} of {} documents are empty and were passed over.",
@@ -78,10 +87,8 @@ void finish_counts(const EncodeCounts& encoded, Corpus& corpus) {
 /// when a document is in `ids`.
 void tokenize_file(const std::string& path, const DataSource& source, Encoder& encoder,
                    Corpus& corpus, std::vector<int32_t>& ids, const std::function<void()>& next) {
-  const int32_t separator = source.tokenizer->separator();
   const auto encode = [&](std::string_view document) {
-    encoder.encode(document, ids);
-    ids.push_back(separator);
+    encoder.encode_document(document, ids);
     next();
   };
   const DocumentCounts counts = for_each_document(path, encode, source.format == DataFormat::text);
@@ -159,7 +166,7 @@ Corpus load_corpus(const DataSource& source) {
   const int64_t vocab_size = source.tokenizer->vocab_size();
   Corpus corpus;
   auto tokens = std::make_shared<TokenSource>(vocab_size);
-  Encoder encoder(*source.tokenizer);
+  Encoder encoder(*source.tokenizer, source.encoding);
   for (const std::string& path : source.paths) {
     if (!is_text(path, source.format)) {
       tokens->append(open_token_file(path, source, corpus.warnings));
@@ -170,7 +177,7 @@ Corpus load_corpus(const DataSource& source) {
     tokens->append(std::move(ids));
   }
   corpus.tokens = std::move(tokens);
-  finish_counts(encoder.counts(), corpus);
+  finish_counts(source, encoder.counts(), corpus);
   return corpus;
 }
 
@@ -178,7 +185,7 @@ WrittenTokens write_token_files(const DataSource& source, const std::string& out
                                 const ShardOptions& options) {
   require_paths(source);
   WrittenTokens written;
-  Encoder encoder(*source.tokenizer);
+  Encoder encoder(*source.tokenizer, source.encoding);
   TokenShardWriter writer(output, source.tokenizer->vocab_size(), options);
   std::vector<int32_t> ids;
   for (const std::string& path : source.paths) {
@@ -190,7 +197,7 @@ WrittenTokens write_token_files(const DataSource& source, const std::string& out
   written.files = writer.finish();
   written.tokens = writer.num_tokens();
   written.token_bytes = writer.token_bytes();
-  finish_counts(encoder.counts(), written.corpus);
+  finish_counts(source, encoder.counts(), written.corpus);
   return written;
 }
 

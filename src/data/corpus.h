@@ -17,8 +17,9 @@ namespace tessera::data {
 
 struct DataSource {
   std::vector<std::string> paths;  ///< plain text, JSON Lines and token files, in order
-  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   DataFormat format = DataFormat::automatic;  ///< of every path
+  EncodeOptions encoding = {};
 };
 
 /// A run's text as one stream of tokens; the separator ends every document that came as text.

@@ -1,93 +1,100 @@
 #include "data/pretokenizer.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
+#include <algorithm>
 
-#include <string>
-
-#include "core/error.h"
 #include "data/utf8.h"
 
 namespace tessera::data {
-namespace {
 
-// White space is Unicode's White_Space, spelled out: PCRE2's own \s takes U+180E for a space.
-#define WHITE_SPACE                                                                             \
-  "\\x{09}-\\x{0D}\\x{20}\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}" \
-  "\\x{205F}\\x{3000}"
-
-constexpr char kPattern[] =
-    "'s|'t|'re|'ve|'m|'ll|'d"
-    "| ?\\p{L}+"
-    "| ?\\p{N}+"
-    "| ?[^" WHITE_SPACE
-    "\\p{L}\\p{N}]+"
-    "|[" WHITE_SPACE "]+(?![^" WHITE_SPACE
-    "])"
-    "|[" WHITE_SPACE "]+";
-
-#undef WHITE_SPACE
-
-std::string message_of(int error) {
-  PCRE2_UCHAR text[256];
-  pcre2_get_error_message(error, text, sizeof text);
-  return reinterpret_cast<const char*>(text);
-}
-
-}  // namespace
-
-Pretokenizer::Pretokenizer() {
-  int error = 0;
-  PCRE2_SIZE offset = 0;
-  // Anchored: every character starts some alternative, so the next match is always right here.
-  pcre2_code* code =
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(kPattern), sizeof kPattern - 1,
-                    PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED, &error, &offset, nullptr);
-  CHECK(code != nullptr, message_of(error));
-  // Where the system forbids code made at run time, pcre2_match interprets: slower, the same words.
-  jit_ = pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;
-  code_ = code;
-}
-
-Pretokenizer::~Pretokenizer() {
-  pcre2_code_free(static_cast<pcre2_code*>(code_));
-}
-
-PieceReader::PieceReader(const Pretokenizer& pretokenizer)
-    : pretokenizer_(pretokenizer), match_data_(pcre2_match_data_create(1, nullptr)) {
-  CHECK(match_data_ != nullptr);
-}
-
-PieceReader::~PieceReader() {
-  pcre2_match_data_free(static_cast<pcre2_match_data*>(match_data_));
-}
-
-void PieceReader::start(std::string_view text) {
-  rest_ = text;
-  valid_ = 0;
-}
-
-bool PieceReader::next(std::string_view& piece) {
-  if (rest_.empty()) return false;
-  if (valid_ == 0) valid_ = utf8_valid_prefix(rest_);
-  size_t length = 1;
-  if (valid_ == 0) {
-    ++invalid_bytes_;
-  } else {
-    const auto* subject = reinterpret_cast<PCRE2_SPTR>(rest_.data());
-    const auto* code = static_cast<const pcre2_code*>(pretokenizer_.code_);
-    auto* match = static_cast<pcre2_match_data*>(match_data_);
-    const int found =
-        pretokenizer_.jit_
-            ? pcre2_jit_match(code, subject, valid_, 0, 0, match, nullptr)
-            : pcre2_match(code, subject, valid_, 0, PCRE2_NO_UTF_CHECK, match, nullptr);
-    CHECK(found > 0, message_of(found));
-    length = pcre2_get_ovector_pointer(match)[1];
-    valid_ -= length;
+Pretokenizer::Pretokenizer(const std::vector<PretokenizerStep>& steps) {
+  steps_.reserve(steps.size());
+  for (const PretokenizerStep& step : steps) {
+    steps_.push_back({Pattern(step.pattern), !step.pattern.empty(), step.behavior, step.invert,
+                      step.add_prefix_space});
   }
-  piece = rest_.substr(0, length);
-  rest_.remove_prefix(length);
-  return true;
+}
+
+void PieceReader::cut_any(std::string_view text, const Visit& visit) {
+  while (!text.empty()) {
+    const size_t valid = utf8_valid_prefix(text);
+    if (valid > 0) cut(text.substr(0, valid), visit);
+    if (valid < text.size()) visit(text.substr(valid, 1));
+    text.remove_prefix(std::min(valid + 1, text.size()));
+  }
+}
+
+void PieceReader::cut(size_t step, std::string_view text, const Visit& visit) {
+  if (text.empty()) return;
+  if (step == pretokenizer_.steps_.size()) return visit(text);
+  const Step& now = pretokenizer_.steps_[step];
+  if (now.add_prefix_space && text[0] != ' ') {
+    const std::string with_space = " " + std::string(text);
+    return split(step, with_space, visit);
+  }
+  split(step, text, visit);
+}
+
+/// Calls `found` with the matches and what lies between them, in order.
+template <class Found>
+void PieceReader::find_all(const Step& step, std::string_view text, const Found& found) {
+  size_t done = 0;            // up to here all pieces were found
+  size_t from = 0;            // where to look on
+  bool just_matched = false;  // a match ends at `from`
+  while (from <= text.size()) {
+    const auto match = matcher_.find(step.pattern, text, from);
+    if (!match) break;
+    const bool empty = match->begin == match->end;
+    if (empty && just_matched && match->begin == from) {
+      // No empty match right behind another match: look on from the next character.
+      if (from == text.size()) break;
+      from += std::max<size_t>(1, utf8_character_bytes(text.substr(from)));
+      just_matched = false;
+      continue;
+    }
+    if (done < match->begin) found(Piece{done, match->begin, step.invert});
+    found(Piece{match->begin, match->end, !step.invert});
+    done = from = match->end;
+    just_matched = true;
+  }
+  if (done < text.size()) found(Piece{done, text.size(), step.invert});
+}
+
+void PieceReader::split(size_t step, std::string_view text, const Visit& visit) {
+  const Step& now = pretokenizer_.steps_[step];
+  const auto next = [&](const Piece& piece) {
+    cut(step + 1, text.substr(piece.begin, piece.end - piece.begin), visit);
+  };
+  if (!now.cuts) return next({0, text.size(), false});
+  if (now.behavior == SplitBehavior::isolated) return find_all(now, text, next);
+  if (now.behavior == SplitBehavior::removed) {
+    return find_all(now, text, [&](const Piece& piece) {
+      if (!piece.match) next(piece);
+    });
+  }
+  // The others join a piece and the one behind it: a match that follows none, none that follows a
+  // match, or two of a kind.
+  const auto joins = [&](const Piece& first, const Piece& second) {
+    switch (now.behavior) {
+      case SplitBehavior::merged_with_previous:
+        return !first.match && second.match;
+      case SplitBehavior::merged_with_next:
+        return first.match && !second.match;
+      default:
+        return first.match == second.match;
+    }
+  };
+  Piece last{0, 0, false};
+  bool any = false;
+  find_all(now, text, [&](const Piece& piece) {
+    if (any && joins(last, piece)) {
+      last = {last.begin, piece.end, piece.match};
+      return;
+    }
+    if (any) next(last);
+    last = piece;
+    any = true;
+  });
+  if (any) next(last);
 }
 
 }  // namespace tessera::data

@@ -1,53 +1,69 @@
 #pragma once
 
-// Byte-level BPE never merges across words. What a word is, GPT-2's pattern says (Radford et al.,
-// "Language models are unsupervised multitask learners", 2019): a contraction, letters, digits or
-// other signs with at most one space before them, or white space.
+// BPE never merges across words. What a word is, the tokenizer's pattern says.
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
+#include <functional>
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include "data/pattern.h"
+#include "data/vocabulary.h"
 
 namespace tessera::data {
 
-/// GPT-2's pattern, compiled once. Immutable; shared by any number of readers and threads.
+/// The steps from a text to its words, compiled once. Immutable; shared by any number of readers
+/// and threads.
 class Pretokenizer {
  public:
-  Pretokenizer();
-  ~Pretokenizer();
-  Pretokenizer(const Pretokenizer&) = delete;
-  Pretokenizer& operator=(const Pretokenizer&) = delete;
+  /// Throws ConfigError for a pattern that is none.
+  explicit Pretokenizer(const std::vector<PretokenizerStep>& steps);
+  /// GPT-2's words.
+  Pretokenizer() : Pretokenizer({{kGpt2Pattern}}) {}
 
  private:
   friend class PieceReader;
-  void* code_;  // pcre2_code
-  bool jit_;
+  struct Step {
+    Pattern pattern;
+    bool cuts;
+    SplitBehavior behavior;
+    bool invert;
+    bool add_prefix_space;
+  };
+  std::vector<Step> steps_;
 };
 
-/// Cuts texts into pieces that cover them without gap or overlap. A byte that belongs to no
-/// well-formed UTF-8 character is a piece of its own, and ends the words around it. One thread.
+/// Cuts texts into words. One thread.
 class PieceReader {
  public:
-  /// Borrows `pretokenizer`.
-  explicit PieceReader(const Pretokenizer& pretokenizer);
-  ~PieceReader();
-  PieceReader(const PieceReader&) = delete;
-  PieceReader& operator=(const PieceReader&) = delete;
+  using Visit = std::function<void(std::string_view)>;
 
-  /// Turns to `text`, which is borrowed until its last piece.
-  void start(std::string_view text);
-  /// The next piece; false at the end.
-  bool next(std::string_view& piece);
-  /// Malformed bytes among the pieces since this reader was made.
-  int64_t invalid_bytes() const { return invalid_bytes_; }
+  /// Borrows `pretokenizer`.
+  explicit PieceReader(const Pretokenizer& pretokenizer) : pretokenizer_(pretokenizer) {}
+
+  /// Calls `visit` with the words of well-formed UTF-8 in order, each borrowed for the call. They
+  /// cover the text without gap or overlap, unless a step removes or adds something.
+  void cut(std::string_view text, const Visit& visit) { cut(0, text, visit); }
+  /// The same for any bytes: one that belongs to no well-formed character is a word of its own, and
+  /// ends the words around it.
+  void cut_any(std::string_view text, const Visit& visit);
 
  private:
+  using Step = Pretokenizer::Step;
+  /// A piece between two cuts of a step.
+  struct Piece {
+    size_t begin;
+    size_t end;
+    bool match;
+  };
+
+  void cut(size_t step, std::string_view text, const Visit& visit);
+  void split(size_t step, std::string_view text, const Visit& visit);
+  template <class Found>
+  void find_all(const Step& step, std::string_view text, const Found& found);
+
   const Pretokenizer& pretokenizer_;
-  void* match_data_;       // pcre2_match_data
-  std::string_view rest_;  // not read yet
-  size_t valid_ = 0;       // bytes at the start of rest_ known to be well-formed
-  int64_t invalid_bytes_ = 0;
+  Matcher matcher_;
 };
 
 }  // namespace tessera::data

@@ -2,44 +2,87 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.h"
+#include "data/byte_alphabet.h"
 #include "data/encoder.h"
 #include "data/utf8.h"
 
 namespace tessera::data {
 
+namespace {
+
+bool keeps_every_byte(const std::vector<PretokenizerStep>& steps) {
+  return std::none_of(steps.begin(), steps.end(), [](const PretokenizerStep& step) {
+    return step.add_prefix_space || step.behavior == SplitBehavior::removed;
+  });
+}
+
+}  // namespace
+
 std::shared_ptr<const Tokenizer> Tokenizer::bytes() {
   Vocabulary vocabulary;
-  for (int byte = 0; byte < 256; ++byte) {
+  for (int32_t byte = 0; byte < 256; ++byte) {
     vocabulary.tokens.emplace_back(1, static_cast<char>(byte));
+    vocabulary.byte_ids[static_cast<size_t>(byte)] = byte;
   }
+  vocabulary.steps = {{kGpt2Pattern}};
   vocabulary.separator = 256;
-  vocabulary.special = {256};
   vocabulary.tokens.emplace_back(kSeparatorText);
+  vocabulary.added.push_back({256, std::string(kSeparatorText)});
   return std::make_shared<const Tokenizer>(std::move(vocabulary));
 }
 
 Tokenizer::Tokenizer(Vocabulary vocabulary)
-    : vocabulary_(std::move(vocabulary)), merges_(vocabulary_.merges) {
-  const int32_t size = vocab_size();
-  const auto in_range = [size](int32_t id) { return id >= 0 && id < size; };
-  std::vector<bool> special(vocabulary_.tokens.size());
-  CHECK(in_range(separator()));
-  for (const int32_t id : vocabulary_.special) {
-    CHECK(in_range(id));
-    special[static_cast<size_t>(id)] = true;
-  }
+    : vocabulary_(std::move(vocabulary)),
+      merges_(vocabulary_.merges),
+      pretokenizer_(vocabulary_.steps),
+      added_(vocabulary_.added, false, vocabulary_.normalization),
+      normalized_added_(vocabulary_.added, true, vocabulary_.normalization) {
+  check();
+  const auto& ids = vocabulary_.byte_ids;
+  a_token_a_byte_ = vocabulary_.merges.empty() && !vocabulary_.ignore_merges &&
+                    vocabulary_.normalization == Normalization::none &&
+                    keeps_every_byte(vocabulary_.steps) &&
+                    std::find(ids.begin(), ids.end(), kNoToken) == ids.end();
+}
+
+void Tokenizer::check() const {
+  const auto known = [&](int32_t id) { return id >= 0 && id < vocab_size(); };
+  const auto none_or_known = [&](int32_t id) { return id == kNoToken || known(id); };
+  CHECK(none_or_known(vocabulary_.separator) && none_or_known(vocabulary_.unknown));
+  for (const AddedToken& token : vocabulary_.added) CHECK(known(token.id));
   for (const Merge& merge : vocabulary_.merges) {
-    CHECK(in_range(merge.left) && in_range(merge.right) && in_range(merge.result));
+    CHECK(known(merge.left) && known(merge.right) && known(merge.result));
   }
-  for (int32_t& id : byte_ids_) id = -1;
-  for (int32_t id = 0; id < size; ++id) {
-    const std::string& token = bytes_of(id);
-    if (token.size() == 1 && !special[static_cast<size_t>(id)]) {
-      byte_ids_[static_cast<uint8_t>(token[0])] = id;
-    }
+  for (const auto& [word, id] : vocabulary_.words) CHECK(known(id));
+  for (size_t byte = 0; byte < 256; ++byte) {
+    CHECK(none_or_known(vocabulary_.byte_ids[byte]));
+    CHECK(none_or_known(vocabulary_.fallback_ids[byte]));
+    CHECK(vocabulary_.byte_ids[byte] != kNoToken || vocabulary_.unknown != kNoToken ||
+              has_fallback(static_cast<uint8_t>(byte)),
+          "a byte has no token");
   }
-  for (const int32_t id : byte_ids_) CHECK(id >= 0, "a byte has no token");
+}
+
+/// True when all bytes of the byte's character in the alphabet have tokens of their own.
+bool Tokenizer::has_fallback(uint8_t byte) const {
+  const auto c = static_cast<char>(byte);
+  for (const char part : to_alphabet({&c, 1})) {
+    if (vocabulary_.fallback_ids[static_cast<uint8_t>(part)] == kNoToken) return false;
+  }
+  return true;
+}
+
+int32_t Tokenizer::separator() const {
+  if (vocabulary_.separator == kNoToken) {
+    throw core::ConfigError(fmt::format(
+        "The tokenizer \"{}\" has no token that can end a document. Add one, such as {}, to its "
+        "added_tokens.",
+        vocabulary_.where, kSeparatorText));
+  }
+  return vocabulary_.separator;
 }
 
 const std::string& Tokenizer::bytes_of(int32_t id) const {
@@ -53,10 +96,10 @@ const std::string& Tokenizer::bytes_of(int32_t id) const {
   return vocabulary_.tokens[static_cast<size_t>(id)];
 }
 
-std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
+std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
   constexpr size_t kFewWords = 64;
   std::vector<int32_t> ids;
-  Encoder(*this, kFewWords).encode(text, ids);
+  Encoder(*this, options, kFewWords).encode(text, ids);
   return ids;
 }
 

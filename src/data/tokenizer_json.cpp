@@ -1,364 +1,169 @@
 // Hugging Face's tokenizer.json, of byte-level BPE kind. Everything in the file that changes which
-// ids a text gets is either understood or refused; nothing of it is passed over in silence but the
-// post-processor, which adds tokens round a prompt, and has no part in preparing data.
+// ids a text gets is either understood or refused by name.
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <unordered_map>
 
 #include "core/error.h"
-#include "data/byte_alphabet.h"
-#include "data/file.h"
+#include "data/json_file.h"
 #include "data/tokenizer.h"
+#include "data/tokenizer_pipeline.h"
+#include "data/vocabulary_builder.h"
 
 namespace tessera::data {
 namespace {
 
 using Json = nlohmann::json;
-using OrderedJson = nlohmann::ordered_json;
 
-constexpr const char* kFileName = "tokenizer.json";
-constexpr size_t kMaxBytes = size_t{1} << 28;  // the largest in use have 35 MB
+void check_model(const Json& model, const JsonFile& file) {
+  if (!model.is_object()) file.refuse("has no \"model\": it is no Hugging Face tokenizer.json.");
+  // Files by old versions leave the type out; a list of merges makes a BPE.
+  const Json& type = file.at(model, "type");
+  if (type != "BPE" && !(type.is_null() && file.at(model, "merges").is_array())) {
+    file.refuse(
+        fmt::format("has a model of type {}; only byte-level \"BPE\" is supported. Train "
+                    "one with `tessera data train-tokenizer`.",
+                    JsonFile::shown(type)));
+  }
+  const auto refuse_part = [&](const char* key) {
+    file.refuse(fmt::format("has model.{} = {}, which changes ids in a way that is not supported.",
+                            key, JsonFile::shown(file.at(model, key))));
+  };
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+    if (!file.text(model, key).empty()) refuse_part(key);
+  }
+  const Json& dropout = file.at(model, "dropout");
+  if (!dropout.is_null() && dropout != 0.0) refuse_part("dropout");
+}
 
-/// Texts of separators of known families, in order of preference.
-constexpr std::string_view kSeparators[] = {kSeparatorText, "<|end_of_text|>", "</s>"};
+/// A merge as text, "left right"; old files begin with a version.
+bool split_merge(const std::string& text, std::string& left, std::string& right) {
+  const size_t space = text.find(' ');
+  if (space == std::string::npos) return false;
+  left = text.substr(0, space);
+  right = text.substr(space + 1);
+  return !left.empty() && !right.empty() && right.find(' ') == std::string::npos;
+}
 
-/// Reads one file; keeps its name for messages.
-class Reader {
- public:
-  Reader(std::string_view text, const std::string& where) : where_(where) {
-    root_ = Json::parse(text, nullptr, false);
-    if (root_.is_discarded()) refuse("is not valid JSON. It may be cut off: copy it again.");
-    if (!root_.is_object()) refuse("is JSON, but not an object.");
+/// Both spellings of a merge: "left right", and ["left", "right"]; a list has one of them.
+void read_merges(const Json& merges, const JsonFile& file, VocabularyBuilder& builder) {
+  if (!merges.is_array()) file.refuse("has no model.merges.");
+  std::string left, right;
+  for (size_t i = 0; i < merges.size(); ++i) {
+    const Json& merge = merges[i];
+    const std::string place = fmt::format("merge {} = {}", i, JsonFile::shown(merge));
+    if (merge.is_string() != merges[0].is_string()) {
+      file.refuse(fmt::format("has {}, unlike merge 0 = {}: they must be all strings or all pairs.",
+                              place, JsonFile::shown(merges[0])));
+    }
+    bool read = false;
+    if (merge.is_string()) {
+      const auto& text = merge.get_ref<const std::string&>();
+      if (text.starts_with("#version")) continue;
+      read = split_merge(text, left, right);
+    } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
+               merge[1].is_string()) {
+      left = merge[0].get<std::string>();
+      right = merge[1].get<std::string>();
+      read = !left.empty() && !right.empty();
+    }
+    if (!read)
+      file.refuse(fmt::format("has {}, which is neither \"left right\" nor a pair.", place));
+    builder.add_merge(left, right, place);
   }
+}
 
-  Vocabulary read() {
-    check_pipeline();
-    read_vocabulary();
-    read_added_tokens();
-    fill_tokens();
-    read_merges();
-    choose_separator();
-    return std::move(vocabulary_);
-  }
+void read_added_tokens(const Json& added, const JsonFile& file, VocabularyBuilder& builder) {
+  if (added.is_null()) return;
+  if (!added.is_array()) file.refuse("has added_tokens that are no list.");
+  for (const Json& entry : added) builder.read_added_token(entry, file.at(entry, "id"));
+}
 
- private:
-  [[noreturn]] void refuse(const std::string& why) const {
-    throw core::ConfigError(fmt::format("The tokenizer \"{}\" {}", where_, why));
+/// Makes it; a pattern that is none is the file's fault.
+std::shared_ptr<const Tokenizer> made(Vocabulary vocabulary, const JsonFile& file) {
+  try {
+    return std::make_shared<const Tokenizer>(std::move(vocabulary));
+  } catch (const core::ConfigError& error) {
+    file.refuse(fmt::format("has a pre_tokenizer that cannot be used. {}", error.what()));
   }
-
-  /// object[key], or null where there is none.
-  static const Json& at(const Json& object, const char* key) {
-    static const Json null;
-    if (!object.is_object()) return null;
-    const auto found = object.find(key);
-    return found == object.end() ? null : *found;
-  }
-  static std::string text_at(const Json& object, const char* key) {
-    const Json& value = at(object, key);
-    return value.is_string() ? value.get<std::string>() : std::string();
-  }
-  static bool flag_at(const Json& object, const char* key, bool otherwise) {
-    const Json& value = at(object, key);
-    return value.is_boolean() ? value.get<bool>() : otherwise;
-  }
-  /// A value as short JSON text for messages, however deep or long it is.
-  static std::string shown(const Json& value, int depth = 2) {
-    constexpr size_t kLong = 120;
-    if (!value.is_structured()) {
-      std::string text = value.dump(-1, ' ', true);
-      return text.size() > kLong ? text.substr(0, kLong) + "…" : text;
-    }
-    std::string text(1, value.is_object() ? '{' : '[');
-    bool first = true;
-    for (const auto& [key, member] : value.items()) {
-      if (!first) text += ", ";
-      first = false;
-      if (depth == 0 || text.size() > kLong) {
-        text += "…";
-        break;
-      }
-      if (value.is_object()) text += Json(key).dump(-1, ' ', true) + ": ";
-      text += shown(member, depth - 1);
-    }
-    return text + (value.is_object() ? '}' : ']');
-  }
-
-  /// The steps before and after the model: GPT-2's, or refused.
-  void check_pipeline() const {
-    const Json& model = at(root_, "model");
-    if (!model.is_object()) refuse("has no \"model\": it is no Hugging Face tokenizer.json.");
-    const std::string type = text_at(model, "type");
-    // Files by old versions leave the type out; a list of merges makes a BPE.
-    if (type != "BPE" && !(type.empty() && at(model, "merges").is_array())) {
-      refuse(
-          fmt::format("has a model of type {}; only byte-level \"BPE\" is supported. Train one "
-                      "with `tessera data train-tokenizer`.",
-                      shown(at(model, "type"))));
-    }
-    for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-      if (!text_at(model, key).empty()) refuse_part(fmt::format("model.{}", key), at(model, key));
-    }
-    if (!at(model, "dropout").is_null() && at(model, "dropout") != 0.0) {
-      refuse_part("model.dropout", at(model, "dropout"));
-    }
-    if (flag_at(model, "ignore_merges", false)) {
-      refuse_part("model.ignore_merges", at(model, "ignore_merges"));
-    }
-    if (!at(root_, "normalizer").is_null()) refuse_part("normalizer", at(root_, "normalizer"));
-    const Json& words = at(root_, "pre_tokenizer");
-    if (text_at(words, "type") != "ByteLevel" || flag_at(words, "add_prefix_space", true) ||
-        !flag_at(words, "use_regex", true)) {
-      refuse_part("pre_tokenizer", words);
-    }
-    const Json& decoder = at(root_, "decoder");
-    if (!decoder.is_null() && text_at(decoder, "type") != "ByteLevel") {
-      refuse_part("decoder", decoder);
-    }
-  }
-  [[noreturn]] void refuse_part(const std::string& part, const Json& value) const {
-    refuse(fmt::format(
-        "has {} = {}, which changes ids in a way that is not supported. What is: byte-level BPE as "
-        "GPT-2 has it (pre_tokenizer ByteLevel, add_prefix_space false, no normalizer). Train one "
-        "with `tessera data train-tokenizer`.",
-        part, shown(value)));
-  }
-
-  int64_t id_of(const Json& value, const std::string& token) const {
-    if (value.is_number_integer()) {
-      const auto id = value.get<int64_t>();
-      if (id >= 0 && id <= INT32_MAX) return id;
-    }
-    refuse(fmt::format("gives token {} the id {}, which is no whole number from 0 to 2147483647.",
-                       shown(token), shown(value)));
-  }
-
-  void read_vocabulary() {
-    const Json& entries = at(at(root_, "model"), "vocab");
-    if (!entries.is_object() || entries.empty()) refuse("has no model.vocab: no tokens.");
-    for (const auto& [token, id] : entries.items()) ids_.emplace(token, id_of(id, token));
-  }
-
-  void read_added_tokens() {
-    const Json& added = at(root_, "added_tokens");
-    if (added.is_null()) return;
-    if (!added.is_array()) refuse("has added_tokens that are no list.");
-    for (const Json& entry : added) {
-      const std::string content = text_at(entry, "content");
-      if (content.empty())
-        refuse(fmt::format("has an added token without text: {}.", shown(entry)));
-      const int64_t id = id_of(at(entry, "id"), content);
-      const auto [known, is_new] = ids_.emplace(content, id);
-      if (known->second != id) {
-        refuse(fmt::format("gives {} the id {} in model.vocab and {} in added_tokens.",
-                           shown(content), known->second, id));
-      }
-      special_.emplace(content, id);
-    }
-  }
-
-  /// tokens[id], once every id from 0 on is there once: no array is as large as a lying id says.
-  void fill_tokens() {
-    std::vector<std::string>& tokens = vocabulary_.tokens;
-    tokens.resize(ids_.size());
-    std::vector<const std::string*> owners(ids_.size());
-    int64_t bytes_covered = 0;
-    for (const auto& [text, id] : ids_) {
-      const auto place = static_cast<size_t>(id);
-      if (place >= owners.size() || owners[place] != nullptr) {
-        refuse(fmt::format("has {} tokens, so ids 0 to {}, but token {} has id {}{}.", ids_.size(),
-                           ids_.size() - 1, shown(text), id,
-                           place < owners.size() ? ", as another one has" : ""));
-      }
-      owners[place] = &text;
-      if (special_.contains(text)) {
-        tokens[place] = text;
-        vocabulary_.special.push_back(static_cast<int32_t>(id));
-        continue;
-      }
-      std::optional<std::string> bytes = from_alphabet(text);
-      if (!bytes || bytes->empty()) {
-        refuse(
-            fmt::format("has token {}, which is not spelled in GPT-2's byte alphabet: it is no "
-                        "byte-level tokenizer.",
-                        shown(text)));
-      }
-      bytes_covered += bytes->size() == 1;
-      tokens[place] = std::move(*bytes);
-    }
-    std::sort(vocabulary_.special.begin(), vocabulary_.special.end());
-    if (bytes_covered != 256) {
-      refuse(fmt::format("lacks tokens for {} of the 256 bytes; texts with them would lose them.",
-                         256 - bytes_covered));
-    }
-  }
-
-  /// Both spellings of a merge: "left right", and ["left", "right"].
-  void read_merges() {
-    const Json& merges = at(at(root_, "model"), "merges");
-    if (!merges.is_array()) refuse("has no model.merges.");
-    for (const Json& merge : merges) {
-      std::string left;
-      std::string right;
-      if (merge.is_string()) {
-        const std::string text = merge.get<std::string>();
-        const size_t space = text.find(' ');
-        if (space != std::string::npos) {
-          left = text.substr(0, space);
-          right = text.substr(space + 1);
-        }
-      } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
-                 merge[1].is_string()) {
-        left = merge[0].get<std::string>();
-        right = merge[1].get<std::string>();
-      }
-      if (left.empty() || right.empty()) {
-        refuse(fmt::format("has merge {} = {}, which is neither \"left right\" nor a pair.",
-                           vocabulary_.merges.size(), shown(merge)));
-      }
-      vocabulary_.merges.push_back(
-          {merged_id(left, merge), merged_id(right, merge), merged_id(left + right, merge)});
-    }
-  }
-  int32_t merged_id(const std::string& token, const Json& merge) const {
-    const auto found = ids_.find(token);
-    if (found == ids_.end()) {
-      refuse(fmt::format("has merge {} = {}, but no token {} in its vocabulary.",
-                         vocabulary_.merges.size(), shown(merge), shown(token)));
-    }
-    return static_cast<int32_t>(found->second);
-  }
-
-  void choose_separator() {
-    std::string names;
-    for (const std::string_view name : kSeparators) {
-      const auto found = special_.find(std::string(name));
-      if (found != special_.end()) {
-        vocabulary_.separator = static_cast<int32_t>(found->second);
-        return;
-      }
-      names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-    }
-    refuse(fmt::format("has no token that can end a document. Add one of {} to its added_tokens.",
-                       names));
-  }
-
-  std::string where_;
-  Json root_;
-  std::unordered_map<std::string, int64_t> ids_;      // as the file spells them
-  std::unordered_map<std::string, int64_t> special_;  // added tokens
-  Vocabulary vocabulary_;
-};
+}
 
 }  // namespace
 
 std::shared_ptr<const Tokenizer> parse_tokenizer_json(std::string_view json,
                                                       const std::string& where) {
-  return std::make_shared<const Tokenizer>(Reader(json, where).read());
+  const JsonFile file(where);
+  const Json root = file.object(json);
+  const Json& model = file.at(root, "model");
+  check_model(model, file);
+  Vocabulary vocabulary;
+  vocabulary.where = where;
+  vocabulary.source = json;
+  vocabulary.ignore_merges = file.flag(model, "ignore_merges", false);
+  VocabularyBuilder builder(file, vocabulary);
+  builder.read_tokens(file.at(model, "vocab"));
+  read_added_tokens(file.at(root, "added_tokens"), file, builder);
+  builder.fill_tokens();
+  read_merges(file.at(model, "merges"), file, builder);
+  builder.read_unknown(model);
+  builder.check_bytes();
+  builder.choose_separator();
+  read_pipeline(root, file, vocabulary);
+  return made(std::move(vocabulary), file);
 }
 
-std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& name) {
-  if (name == "bytes") return Tokenizer::bytes();
-  std::filesystem::path path(name);
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    path /= kFileName;
-    if (!std::filesystem::exists(path, error) && !error) {
-      throw core::ConfigError(
-          fmt::format("The tokenizer folder \"{}\" has no {} in it. Make one with `tessera data "
-                      "train-tokenizer --output {}`, or use the tokenizer \"bytes\".",
-                      name, kFileName, name));
+std::shared_ptr<const Tokenizer> parse_vocab_and_merges(std::string_view vocab,
+                                                        std::string_view merges,
+                                                        std::string_view config,
+                                                        const std::string& where) {
+  const JsonFile file(where);
+  Vocabulary vocabulary;
+  vocabulary.where = where;
+  vocabulary.steps = {{kGpt2Pattern}};
+  VocabularyBuilder builder(file, vocabulary);
+  builder.read_tokens(file.object(vocab, "vocab.json"));
+  const Json settings =
+      config.empty() ? Json::object() : file.object(config, "tokenizer_config.json");
+  const std::string type = file.text(settings, "tokenizer_class");
+  if (!type.empty() && type != "GPT2Tokenizer" && type != "GPT2TokenizerFast") {
+    file.refuse(
+        fmt::format("is a {}'s: its words are not in vocab.json and merges.txt. Get its "
+                    "tokenizer.json.",
+                    type));
+  }
+  vocabulary.steps[0].add_prefix_space = file.flag(settings, "add_prefix_space", false);
+  for (const auto& [id, entry] : file.at(settings, "added_tokens_decoder").items()) {
+    builder.read_added_token(entry, Json::parse(id, nullptr, false));
+  }
+  builder.mark_special(std::string(kSeparatorText));
+  builder.fill_tokens();
+  std::string left, right;
+  for (int64_t line = 1; !merges.empty(); ++line) {
+    const size_t end = merges.find('\n');
+    std::string text(merges.substr(0, end));
+    merges.remove_prefix(end == std::string_view::npos ? merges.size() : end + 1);
+    if (text.ends_with('\r')) text.pop_back();
+    if (text.starts_with("#version") || (text.empty() && merges.empty())) continue;
+    const std::string place = fmt::format("line {} of merges.txt, {}", line, JsonFile::shown(text));
+    if (!split_merge(text, left, right)) {
+      file.refuse(fmt::format("has {}: two tokens with a space between them are expected.", place));
     }
+    builder.add_merge(left, right, place);
   }
-  const core::MappedFile file =
-      open_named(path.string(), "The tokenizer (\"bytes\", a file or a folder)");
-  if (file.bytes().size() > kMaxBytes) {
-    throw core::ConfigError(fmt::format(
-        "The tokenizer \"{}\" has {} bytes; a tokenizer.json has at most {}. Is it another file?",
-        path.string(), file.bytes().size(), kMaxBytes));
-  }
-  return parse_tokenizer_json(file.bytes(), path.string());
-}
-
-std::string tokenizer_json(const Tokenizer& tokenizer) {
-  const Vocabulary& vocabulary = tokenizer.vocabulary();
-  std::vector<std::string> spelled;
-  spelled.reserve(vocabulary.tokens.size());
-  for (const std::string& token : vocabulary.tokens) spelled.push_back(to_alphabet(token));
-  OrderedJson added = OrderedJson::array();
-  for (const int32_t id : vocabulary.special) {
-    const auto place = static_cast<size_t>(id);
-    spelled[place] = vocabulary.tokens[place];
-    added.push_back({{"id", id},
-                     {"content", spelled[place]},
-                     {"single_word", false},
-                     {"lstrip", false},
-                     {"rstrip", false},
-                     {"normalized", false},
-                     {"special", true}});
-  }
-  // Objects of OrderedJson look keys up one by one; tokens are known to differ, so they are written
-  // by hand, in order of their ids.
-  std::string vocab;
-  for (size_t id = 0; id < spelled.size(); ++id) {
-    vocab += fmt::format("{}\n      {}: {}", id == 0 ? "" : ",", Json(spelled[id]).dump(), id);
-  }
-  std::string merges;
-  for (const Merge& merge : vocabulary.merges) {
+  builder.check_bytes();
+  builder.choose_separator();
+  if (file.flag(settings, "add_bos_token", false)) {
+    const Json& bos = file.at(settings, "bos_token");
     const std::string text =
-        spelled[static_cast<size_t>(merge.left)] + " " + spelled[static_cast<size_t>(merge.right)];
-    merges += fmt::format("{}\n      {}", merges.empty() ? "" : ",", Json(text).dump());
+        bos.is_object() ? file.text(bos, "content") : file.text(settings, "bos_token");
+    const int32_t id = builder.id_of(text);
+    if (id == kNoToken)
+      file.refuse(
+          fmt::format("has bos_token = {}, which is no token of it.", JsonFile::shown(text)));
+    vocabulary.prefix = {id};
   }
-  return fmt::format(R"({{
-  "version": "1.0",
-  "truncation": null,
-  "padding": null,
-  "added_tokens": {},
-  "normalizer": null,
-  "pre_tokenizer": {{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}},
-  "post_processor": null,
-  "decoder": {{"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true}},
-  "model": {{
-    "type": "BPE",
-    "dropout": null,
-    "unk_token": null,
-    "continuing_subword_prefix": null,
-    "end_of_word_suffix": null,
-    "fuse_unk": false,
-    "byte_fallback": false,
-    "ignore_merges": false,
-    "vocab": {{{}
-    }},
-    "merges": [{}
-    ]
-  }}
-}}
-)",
-                     added.dump(), vocab, merges);
-}
-
-std::string tokenizer_file(const std::string& path) {
-  return path.ends_with(".json") ? path : (std::filesystem::path(path) / kFileName).string();
-}
-
-std::string save_tokenizer(const Tokenizer& tokenizer, const std::string& path) {
-  std::string file_path = tokenizer_file(path);
-  const auto folder = std::filesystem::path(file_path).parent_path();
-  std::error_code error;
-  if (!folder.empty()) std::filesystem::create_directories(folder, error);
-  if (error) {
-    throw core::ConfigError(
-        fmt::format("The folder \"{}\" cannot be made: {}. Choose another, or make it writable.",
-                    folder.string(), error.message()));
-  }
-  core::AtomicFile file = create_named(file_path);
-  const std::string text = tokenizer_json(tokenizer);
-  file.write(std::as_bytes(std::span(text)));
-  file.commit();
-  return file_path;
+  return made(std::move(vocabulary), file);
 }
 
 }  // namespace tessera::data

@@ -47,15 +47,34 @@ inline size_t utf8_valid_prefix(std::string_view text) {
   return at;
 }
 
-/// Bytes of `text` that belong to no well-formed character.
-inline int64_t utf8_invalid_bytes(std::string_view text) {
-  int64_t invalid = 0;
-  for (;;) {
-    text.remove_prefix(utf8_valid_prefix(text));
-    if (text.empty()) return invalid;
-    text.remove_prefix(1);
-    ++invalid;
-  }
+/// Bytes that one U+FFFD takes the place of at the start of `text`, which is not well-formed there:
+/// the longest start of a well-formed character, as Unicode recommends and Python decodes; at least
+/// one.
+inline size_t utf8_ill_formed_bytes(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned lead = byte(0);
+  if (lead < 0xE0 || lead > 0xF4 || text.size() < 2) return 1;
+  const unsigned least = lead == 0xE0 ? 0xA0u : lead == 0xF0 ? 0x90u : 0x80u;
+  const unsigned most = lead == 0xED ? 0x9Fu : lead == 0xF4 ? 0x8Fu : 0xBFu;
+  if (byte(1) < least || byte(1) > most) return 1;
+  const bool third = lead >= 0xF0 && text.size() > 2 && (byte(2) & 0xC0u) == 0x80u;
+  return third ? 3 : 2;
+}
+
+/// The character that `text` starts with, `bytes` long.
+inline uint32_t utf8_code_point(std::string_view text, size_t bytes) {
+  const auto byte = [&](size_t i) { return uint32_t{static_cast<unsigned char>(text[i])}; };
+  if (bytes == 1) return byte(0);
+  uint32_t code_point = byte(0) & (0x7Fu >> bytes);
+  for (size_t i = 1; i < bytes; ++i) code_point = code_point << 6 | (byte(i) & 0x3Fu);
+  return code_point;
+}
+
+/// Unicode's White_Space.
+inline bool is_white_space(uint32_t c) {
+  return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+         c == 0x3000;
 }
 
 /// Appends `code_point` (at most U+10FFFF).

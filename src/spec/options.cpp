@@ -31,6 +31,10 @@ constexpr std::array<std::string_view, 3> kWords<Backend>{"auto", "thread", "shm
 template <>
 constexpr std::array<std::string_view, 5> kWords<DataFormat>{"auto", "text", "llm.c", "nanogpt",
                                                              "megatron"};
+template <>
+constexpr std::array<std::string_view, 2> kWords<SpecialTokens>{"parse", "text"};
+template <>
+constexpr std::array<std::string_view, 2> kWords<InvalidUtf8>{"replace", "keep"};
 
 template <class Enum>
 std::string_view word_of(Enum value) {
@@ -222,6 +226,10 @@ void add_data(std::vector<Option>& rows) {
   rows.push_back(row<S, &D::format>("data.format", "of data.path; auto: by magic number and name"));
   rows.push_back(
       row<S, &D::tokenizer>("data.tokenizer", "\"bytes\", or a tokenizer's file or folder"));
+  rows.push_back(row<S, &D::special_tokens>(
+      "data.special_tokens", "text of special tokens in documents: the token, or plain text"));
+  rows.push_back(row<S, &D::invalid_utf8>(
+      "data.invalid_utf8", "bytes that are no UTF-8: U+FFFD instead, or tokens of their own"));
   rows.push_back(
       row<S, &D::seq_len>("data.seq_len", "tokens of a sequence", at_least(1, kManyTokens)));
   rows.push_back(

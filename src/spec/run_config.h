@@ -37,11 +37,17 @@ enum class Backend : uint8_t { automatic, thread, shm };
 
 /// Of the files of data.path.
 enum class DataFormat : uint8_t { automatic, text, llmc, nanogpt, megatron };
+/// The text of a special token in a document: that token, or plain text.
+enum class SpecialTokens : uint8_t { parse, text };
+/// Bytes of a document that are no UTF-8: U+FFFD instead, or kept as tokens of their own.
+enum class InvalidUtf8 : uint8_t { replace, keep };
 
 struct DataConfig {
   std::vector<std::string> path;  ///< text, JSONL or token files
   DataFormat format = DataFormat::automatic;
-  std::string tokenizer = "bytes";    ///< "bytes", or a tokenizer's file or folder
+  std::string tokenizer = "bytes";  ///< "bytes", or a tokenizer's file or folder
+  SpecialTokens special_tokens = SpecialTokens::parse;
+  InvalidUtf8 invalid_utf8 = InvalidUtf8::replace;
   int64_t seq_len = 256;              ///< T
   bool document_mask = true;          ///< attention stays inside a document
   double validation_fraction = 0.05;  ///< of the tokens, taken from the end

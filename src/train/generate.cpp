@@ -89,7 +89,9 @@ std::vector<float> Generator::Impl::next_logits(const std::vector<int32_t>& toke
 
 std::string Generator::Impl::generate(const std::string& prompt, const SamplingOptions& options,
                                       const std::function<void(const std::string&)>& on_text) {
-  std::vector<int32_t> tokens = tokenizer_->encode(prompt);
+  std::vector<int32_t> tokens = tokenizer_->vocabulary().prefix;
+  const std::vector<int32_t> words = tokenizer_->encode(prompt);
+  tokens.insert(tokens.end(), words.begin(), words.end());
   // Nothing was said: start as a document does, behind a separator.
   if (tokens.empty()) tokens.push_back(tokenizer_->separator());
   std::string text;

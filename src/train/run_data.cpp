@@ -14,8 +14,11 @@ static_assert(int{static_cast<uint8_t>(data::DataFormat::megatron)} ==
 RunData load_run_data(const spec::RunConfig& config) {
   RunData run;
   run.tokenizer = data::load_tokenizer(config.data.tokenizer);
-  data::Corpus corpus = data::load_corpus(
-      {config.data.path, run.tokenizer, static_cast<data::DataFormat>(config.data.format)});
+  data::DataSource source{config.data.path, run.tokenizer};
+  source.format = static_cast<data::DataFormat>(config.data.format);
+  source.encoding.parse_special = config.data.special_tokens == spec::SpecialTokens::parse;
+  source.encoding.keep_invalid_bytes = config.data.invalid_utf8 == spec::InvalidUtf8::keep;
+  data::Corpus corpus = data::load_corpus(source);
   run.warnings = std::move(corpus.warnings);
 
   data::SplitOptions options;

@@ -37,7 +37,6 @@ std::shared_ptr<const Tokenizer> trained(std::string_view text, int32_t vocab_si
 std::vector<TextMerge> trained_slowly(std::string_view text, size_t num_merges) {
   const Pretokenizer pretokenizer;
   PieceReader pieces(pretokenizer);
-  pieces.start(text);
   std::map<std::string, int32_t> ids;
   std::vector<std::string> tokens;
   for (const uint8_t byte : kAlphabetOrder) {
@@ -45,10 +44,10 @@ std::vector<TextMerge> trained_slowly(std::string_view text, size_t num_merges) 
     tokens.emplace_back(1, static_cast<char>(byte));
   }
   std::vector<std::vector<int32_t>> words;
-  for (std::string_view piece; pieces.next(piece);) {
+  pieces.cut_any(text, [&](std::string_view piece) {
     words.emplace_back();
     for (const char byte : piece) words.back().push_back(ids[std::string(1, byte)]);
-  }
+  });
   std::vector<TextMerge> merges;
   while (merges.size() < num_merges) {
     std::map<std::pair<int32_t, int32_t>, int64_t> counts;

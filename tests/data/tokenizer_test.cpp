@@ -23,6 +23,7 @@ std::shared_ptr<const Tokenizer> with_merges(
   Vocabulary vocabulary;
   for (int byte = 0; byte < 256; ++byte) {
     vocabulary.tokens.push_back(std::string(1, static_cast<char>(byte)));
+    vocabulary.byte_ids[static_cast<size_t>(byte)] = byte;
   }
   const auto id_of = [&](const std::string& token) {
     const auto found = std::find(vocabulary.tokens.begin(), vocabulary.tokens.end(), token);
@@ -34,8 +35,9 @@ std::shared_ptr<const Tokenizer> with_merges(
     vocabulary.tokens.push_back(left + right);
   }
   vocabulary.separator = static_cast<int32_t>(vocabulary.tokens.size());
-  vocabulary.special = {vocabulary.separator};
+  vocabulary.added.push_back({vocabulary.separator, std::string(kSeparatorText)});
   vocabulary.tokens.emplace_back(kSeparatorText);
+  vocabulary.steps = {{kGpt2Pattern}};
   return std::make_shared<const Tokenizer>(vocabulary);
 }
 
@@ -43,9 +45,8 @@ std::shared_ptr<const Tokenizer> with_merges(
 Ids merged_slowly(const Tokenizer& tokenizer, std::string_view text) {
   const Pretokenizer pretokenizer;
   PieceReader pieces(pretokenizer);
-  pieces.start(text);
   Ids all;
-  for (std::string_view word; pieces.next(word);) {
+  pieces.cut_any(text, [&](std::string_view word) {
     Ids ids;
     for (const char byte : word) ids.push_back(static_cast<uint8_t>(byte));
     for (bool merged = true; merged;) {
@@ -61,7 +62,7 @@ Ids merged_slowly(const Tokenizer& tokenizer, std::string_view text) {
       }
     }
     all.insert(all.end(), ids.begin(), ids.end());
-  }
+  });
   return all;
 }
 
@@ -107,7 +108,8 @@ TEST(Tokenizer, EncodesAsTheDefinitionSays) {
                                       {" ", "a"},
                                       {"bb", "c"}});
   std::mt19937 random(2);
-  Encoder encoder(*tokenizer, 16);  // a small cache: words push each other out
+  const EncodeOptions options{true, true};
+  Encoder encoder(*tokenizer, options, 16);  // a small cache: words push each other out
   for (int round = 0; round < 400; ++round) {
     const std::string text = random_text(random, random() % 150);
     Ids ids;
@@ -137,7 +139,7 @@ TEST(Tokenizer, DecodesWhatItEncodedToTheLastByte) {
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {
     const std::string text = random_text(random, random() % 300);
-    ASSERT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+    ASSERT_EQ(tokenizer->decode(tokenizer->encode(text, {true, true})), text);
   }
 }
 
@@ -148,15 +150,38 @@ TEST(Tokenizer, EncodesAMillionEqualCharacters) {
   EXPECT_EQ(ids, Ids(125'000, 258));
 }
 
-TEST(Tokenizer, EncodesSpecialTextAsPlainTextAndCountsIt) {
+TEST(Tokenizer, EncodesSpecialTextAsIsChosenAndCountsIt) {
   const auto tokenizer = load_tokenizer(fixture("tokenizer.json"));
-  Encoder encoder(*tokenizer);
   const std::string text = "Hello<|endoftext|>World<|endoftext|>";
-  Ids ids;
-  encoder.encode(text, ids);
-  EXPECT_THAT(ids, ::testing::Not(::testing::Contains(tokenizer->separator())));
-  EXPECT_EQ(encoder.counts().special_texts, 2);
-  EXPECT_EQ(tokenizer->decode(ids), text);
+  for (const bool parse : {true, false}) {
+    Encoder encoder(*tokenizer, {parse, false});
+    Ids ids;
+    encoder.encode(text, ids);
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), tokenizer->separator()), parse ? 2 : 0);
+    EXPECT_EQ(encoder.counts().special_texts, 2);
+    EXPECT_EQ(tokenizer->decode(ids), text);
+  }
+}
+
+TEST(Tokenizer, PutsReplacementCharactersWherePythonDoes) {
+  // What Python's bytes.decode(errors="replace") makes of the same bytes.
+  const std::pair<std::string, std::string> cases[] = {
+      {"x\xFFy", "x\uFFFDy"},
+      {"\xF0\x9F\x91", "\uFFFD"},
+      {"\xF0\x9F\x91z", "\uFFFDz"},
+      {"\xE0\x80\x80", "\uFFFD\uFFFD\uFFFD"},
+      {"\xED\xA0\xBD", "\uFFFD\uFFFD\uFFFD"},
+      {"\xE2\x82\xE2\x82\xAC", "\uFFFD€"},
+      {"\xC3", "\uFFFD"},
+      {"\xF4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD"},
+      {"\xC0\xAF", "\uFFFD\uFFFD"},
+      {"\xF0\x80", "\uFFFD\uFFFD"},
+  };
+  const auto tokenizer = load_tokenizer(fixture("tokenizer.json"));
+  for (const auto& [bytes, text] : cases) {
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode(bytes)), text);
+    EXPECT_EQ(tokenizer->encode(bytes), tokenizer->encode(text));
+  }
 }
 
 TEST(Encoder, CountsBytesTokensAndMalformedBytes) {
@@ -168,6 +193,8 @@ TEST(Encoder, CountsBytesTokensAndMalformedBytes) {
     EXPECT_EQ(encoder.counts().bytes, 6);
     EXPECT_EQ(encoder.counts().tokens, static_cast<int64_t>(ids.size()));
     EXPECT_EQ(encoder.counts().invalid_bytes, 4);
+    EXPECT_EQ(encoder.counts().invalid_text, 0);
+    EXPECT_EQ(encoder.counts().invalid_offset, 2);
   }
 }
 

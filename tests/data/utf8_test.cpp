@@ -57,12 +57,23 @@ TEST(Utf8, FindsTheFirstMalformedByteWhereverItIs) {
   EXPECT_EQ(utf8_valid_prefix("abcdefghijklmnop"), 16u);
 }
 
-TEST(Utf8, CountsMalformedBytes) {
-  EXPECT_EQ(utf8_invalid_bytes(""), 0);
-  EXPECT_EQ(utf8_invalid_bytes("größe 👍"), 0);
-  EXPECT_EQ(utf8_invalid_bytes("x\xFFy"), 1);
-  EXPECT_EQ(utf8_invalid_bytes("\xF0\x9F\x91"), 3);          // a file cut inside a character
-  EXPECT_EQ(utf8_invalid_bytes("\xED\xA0\xBD\xC3\xA9"), 3);  // a surrogate, then é
+TEST(Utf8, ReplacesTheLongestStartOfACharacterAtOnce) {
+  EXPECT_EQ(utf8_ill_formed_bytes("\xFFy"), 1u);
+  EXPECT_EQ(utf8_ill_formed_bytes("\xF0\x9F\x91"), 3u);  // a file cut inside a character
+  EXPECT_EQ(utf8_ill_formed_bytes("\xF0\x9Fx"), 2u);
+  EXPECT_EQ(utf8_ill_formed_bytes("\xE2\x82"), 2u);
+  EXPECT_EQ(utf8_ill_formed_bytes("\xE0\x80\x80"), 1u);      // overlong
+  EXPECT_EQ(utf8_ill_formed_bytes("\xED\xA0\xBD"), 1u);      // a surrogate
+  EXPECT_EQ(utf8_ill_formed_bytes("\xF4\x90\x80\x80"), 1u);  // above U+10FFFF
+  EXPECT_EQ(utf8_ill_formed_bytes("\x80"), 1u);
+}
+
+TEST(Utf8, ReadsCodePoints) {
+  for (const uint32_t c : {0x41u, 0xE9u, 0x20ACu, 0x1F44Du, 0x10FFFFu}) {
+    std::string text;
+    append_utf8(text, c);
+    EXPECT_EQ(utf8_code_point(text, text.size()), c);
+  }
 }
 
 }  // namespace
