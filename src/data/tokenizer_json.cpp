@@ -77,7 +77,18 @@ void read_merges(const Json& merges, const JsonFile& file, VocabularyBuilder& bu
 void read_added_tokens(const Json& added, const JsonFile& file, VocabularyBuilder& builder) {
   if (added.is_null()) return;
   if (!added.is_array()) file.refuse("has added_tokens that are no list.");
-  for (const Json& entry : added) builder.read_added_token(entry, file.at(entry, "id"));
+  for (const Json& entry : added) {
+    const std::string content = file.text(entry, "content");
+    const int64_t next = builder.next_added_id();
+    const bool is_new = builder.id_of(content) == kNoToken;
+    builder.read_added_token(entry, file.at(entry, "id"));
+    if (is_new && builder.id_of(content) != next) {
+      file.refuse(
+          fmt::format("gives added token {} the id {}, but there are no tokens up to it: "
+                      "Hugging Face's tokenizers would take {}. List the tokens between.",
+                      JsonFile::shown(content), builder.id_of(content), next));
+    }
+  }
 }
 
 /// Makes it; a pattern that is none is the file's fault.

@@ -37,6 +37,7 @@ void VocabularyBuilder::read_added_token(const Json& entry, const Json& id) {
                              JsonFile::shown(token.content), other, number));
   }
   if (!is_new) return;
+  after_added_ = std::max(after_added_, number + 1);
   token.id = static_cast<int32_t>(number);
   token.special = file_.flag(entry, "special", true);
   token.single_word = file_.flag(entry, "single_word", false);
@@ -44,6 +45,10 @@ void VocabularyBuilder::read_added_token(const Json& entry, const Json& id) {
   token.rstrip = file_.flag(entry, "rstrip", false);
   token.normalized = file_.flag(entry, "normalized", !token.special);
   vocabulary_.added.push_back(std::move(token));
+}
+
+int64_t VocabularyBuilder::next_added_id() const {
+  return std::max(static_cast<int64_t>(ids_.size()), after_added_);
 }
 
 void VocabularyBuilder::mark_special(const std::string& content) {

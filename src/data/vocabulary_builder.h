@@ -23,6 +23,9 @@ class VocabularyBuilder {
   void read_tokens(const Json& vocab);
   /// One of added_tokens; `id` is given apart where the object has none.
   void read_added_token(const Json& entry, const Json& id);
+  /// The id that Hugging Face's `tokenizers` gives the next added token that is not in the
+  /// vocabulary, whatever its own id says.
+  int64_t next_added_id() const;
   /// A token of the vocabulary that is special though no list says so; nothing where there is none.
   void mark_special(const std::string& content);
   /// tokens[id], once no id is there twice. Ids may leave holes, but no array is as large as a
@@ -48,6 +51,7 @@ class VocabularyBuilder {
   Vocabulary& vocabulary_;
   std::unordered_map<std::string, int64_t> ids_;    // as the file spells them
   std::unordered_map<std::string, int64_t> added_;  // content → id
+  int64_t after_added_ = 0;                         // the largest id of these, plus one
 };
 
 }  // namespace tessera::data

@@ -168,6 +168,10 @@ TEST(TokenizerJson, RefusesAddedTokensThatMakeNoSense) {
   expect_refused([](Json& json) { json["added_tokens"][0].erase("content"); }, "without text");
   expect_refused([](Json& json) { json["added_tokens"][0]["lstrip"] = "no"; }, "lstrip");
   expect_refused([](Json& json) { json["added_tokens"] = "none"; }, "no list");
+  // The reference would number it otherwise, and no text would tell.
+  expect_refused(
+      [](Json& json) { json["added_tokens"].push_back({{"id", 999}, {"content", "<far>"}}); },
+      "\"<far>\" the id 999");
 }
 
 TEST(TokenizerJson, SurvivesNestingWithoutEnd) {
