@@ -280,17 +280,25 @@ CLI::App* add_command(CLI::App& verb, const std::shared_ptr<DataOptions>& option
   return command;
 }
 
+/// An option that takes one of a few words.
+template <class Value>
+void add_choice(CLI::App& command, const std::string& names, Value& target,
+                const std::map<std::string, Value>& words, const std::string& about) {
+  std::vector<std::string> known;
+  for (const auto& [word, value] : words) known.push_back(word);
+  command
+      .add_option_function<std::string>(
+          names, [&target, words](const std::string& word) { target = words.at(word); }, about)
+      ->check(CLI::IsMember(known));
+}
+
 void add_encoding(CLI::App& command, data::EncodeOptions& encoding) {
-  command
-      .add_option("--special-tokens,--special_tokens", encoding.parse_special,
-                  "their text in documents: parse (the tokens, as Hugging Face does) or text")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, bool>{{"parse", true}, {"text", false}}));
-  command
-      .add_option("--invalid-utf8,--invalid_utf8", encoding.keep_invalid_bytes,
-                  "bytes that are no UTF-8: replace (by U+FFFD) or keep (as tokens)")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, bool>{{"replace", false}, {"keep", true}}));
+  add_choice<bool>(command, "--special-tokens,--special_tokens", encoding.parse_special,
+                   {{"parse", true}, {"text", false}},
+                   "their text in documents: these tokens, as Hugging Face has it, or plain text");
+  add_choice<bool>(command, "--invalid-utf8,--invalid_utf8", encoding.keep_invalid_bytes,
+                   {{"replace", false}, {"keep", true}},
+                   "bytes that are no UTF-8: U+FFFD instead, or tokens of their own");
 }
 
 void add_input_and_output(CLI::App& command, DataOptions& options, const char* output) {
@@ -300,9 +308,10 @@ void add_input_and_output(CLI::App& command, DataOptions& options, const char* o
       ->required();
   command.add_option("--output", options.output, output)->required();
   command.add_flag("--overwrite", options.overwrite, "replace an output that is there");
-  command.add_option("--format", options.format, "of the input: auto or text (whatever its name)")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, data::DataFormat>{
-          {"auto", data::DataFormat::automatic}, {"text", data::DataFormat::text}}));
+  add_choice<data::DataFormat>(
+      command, "--format", options.format,
+      {{"auto", data::DataFormat::automatic}, {"text", data::DataFormat::text}},
+      "of the input: text is what is not named otherwise, or said to be");
 }
 
 }  // namespace
@@ -331,11 +340,11 @@ void add_data_verb(CLI::App& app, int& status) {
       ->add_option("--shard-tokens,--shard_tokens", options->shards.shard_tokens,
                    "write NAME_000001.bin, NAME_000002.bin, ... of at most so many tokens")
       ->check(CLI::Range(int64_t{1}, data::kMaxShardTokens));
-  write->add_option("--dtype", options->shards.width, "of an id: auto, uint16 or uint32")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, data::TokenWidth>{{"auto", data::TokenWidth::automatic},
-                                                  {"uint16", data::TokenWidth::u16},
-                                                  {"uint32", data::TokenWidth::u32}}));
+  add_choice<data::TokenWidth>(*write, "--dtype", options->shards.width,
+                               {{"auto", data::TokenWidth::automatic},
+                                {"uint16", data::TokenWidth::u16},
+                                {"uint32", data::TokenWidth::u32}},
+                               "of an id; auto: by the vocabulary");
 
   CLI::App* ids = add_command(*verb, options, status, "encode",
                               "The token ids of texts, a document a line", encode);
@@ -350,14 +359,13 @@ void add_data_verb(CLI::App& app, int& status) {
                                "What is in text, token files and tokenizers", show);
   look->add_option("files", options->inputs, "text, token files, tokenizers")->required();
   look->add_option("--tokenizer", options->tokenizer, kTokenizer)->capture_default_str();
-  look->add_option("--format", options->format,
-                   "of the files: auto, text, llm.c, nanogpt (uint16 without a header), megatron")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, data::DataFormat>{{"auto", data::DataFormat::automatic},
-                                                  {"text", data::DataFormat::text},
-                                                  {"llm.c", data::DataFormat::llmc},
-                                                  {"nanogpt", data::DataFormat::nanogpt},
-                                                  {"megatron", data::DataFormat::megatron}}));
+  add_choice<data::DataFormat>(*look, "--format", options->format,
+                               {{"auto", data::DataFormat::automatic},
+                                {"text", data::DataFormat::text},
+                                {"llm.c", data::DataFormat::llmc},
+                                {"nanogpt", data::DataFormat::nanogpt},
+                                {"megatron", data::DataFormat::megatron}},
+                               "of the files; nanogpt: uint16 ids without a header");
   look->add_option("--preview-tokens,--preview_tokens", options->preview_tokens,
                    "tokens of the beginning to show")
       ->capture_default_str();

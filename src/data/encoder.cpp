@@ -8,10 +8,11 @@
 // Remembered words lie in a direct-mapped table: one slot a hash, the newest word wins. No lists,
 // no eviction, a bounded size, and the words that make up most of a text nearly always stay.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <limits>
 
 #include "core/error.h"
 #include "data/byte_alphabet.h"
@@ -214,7 +215,13 @@ void Encoder::consider(int32_t place) {
 
 /// Appends the word's tokens; false when it has unknown bytes.
 bool Encoder::merge_word(std::string_view word, std::vector<int32_t>& out) {
-  CHECK(word.size() < static_cast<size_t>(std::numeric_limits<int32_t>::max()) / 2);
+  constexpr size_t kLongest = size_t{1} << 30;
+  if (word.size() > kLongest) {
+    throw core::RunError(fmt::format(
+        "A word of {} bytes cannot be merged: 2^30 are the most. The text has no place where the "
+        "tokenizer \"{}\" would cut it; cut it yourself.",
+        word.size(), tokenizer_.vocabulary().where));
+  }
   const bool all_known = set_symbols(word);
   for (int32_t place = 0; place < std::ssize(symbols_); ++place) consider(place);
 
