@@ -10,6 +10,7 @@
 #include "train/checkpoint.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
+#include "train/start_weights.h"
 
 namespace tessera::cli {
 
@@ -50,8 +51,32 @@ int list(const Options& options) {
   return kDone;
 }
 
+/// What a model of another program is, as [model] has it.
+int show_foreign(const train::WeightsPath& weights, bool json) {
+  const train::OpenWeights open = train::open_weights(weights);
+  const int64_t parameters = account::parameter_table(open.config.model).num_elements();
+  const std::string dtype = std::string(spec::name_of(open.config.training.precision));
+  if (json) {
+    const Json config = Json::parse(formats::to_json(open.config));
+    fmt::print("{}\n", Json{{"path", weights.path.string()},
+                            {"parameters", parameters},
+                            {"dtype", dtype},
+                            {"model", config["model"]},
+                            {"notes", open.notes}}
+                           .dump(2));
+    return kDone;
+  }
+  const std::string toml = formats::to_toml(open.config);
+  fmt::print("{}\n{} parameters in {}\n", weights.path.string(), parameters, dtype);
+  for (const std::string& note : open.notes) fmt::print("{}\n", note);
+  fmt::print("\n{}", toml.substr(0, toml.find("\n[") + 1));
+  return kDone;
+}
+
 int show(const Options& options) {
-  const fs::path folder = train::find_checkpoint(options.path);
+  const train::WeightsPath weights = train::find_weights(options.path);
+  if (weights.kind != train::WeightsKind::checkpoint) return show_foreign(weights, options.json);
+  const fs::path folder = weights.path;
   const train::CheckpointHeader header = train::read_checkpoint_header(folder);
   if (options.json) {
     fmt::print("{}\n", train::read_file(folder / "manifest.json"));
@@ -120,7 +145,9 @@ void add_action(CLI::App& verb, int& status, const std::string& name, const std:
                 int (*action)(const Options&)) {
   auto options = std::make_shared<Options>();
   CLI::App* sub = verb.add_subcommand(name, about);
-  sub->add_option("path", options->path, "A run folder or a checkpoint folder")->required();
+  sub->add_option("path", options->path,
+                  "A run or a checkpoint; of show a Hugging Face folder, too")
+      ->required();
   sub->add_flag("--json", options->json, "Print JSON");
   sub->callback([options, action, &status] { status = action(*options); });
 }
@@ -128,13 +155,15 @@ void add_action(CLI::App& verb, int& status, const std::string& name, const std:
 }  // namespace
 
 void add_checkpoint_verb(CLI::App& app, int& status) {
-  CLI::App* verb = app.add_subcommand("checkpoint", "Look at checkpoints, check them, make one");
+  CLI::App* verb =
+      app.add_subcommand("checkpoint", "Look at checkpoints, check, make and convert them");
   verb->require_subcommand(1);
   add_action(*verb, status, "list", "The checkpoints of a run", list);
   add_action(*verb, status, "show", "What a checkpoint holds, and the config it was trained with",
              show);
   add_action(*verb, status, "verify", "Every file's size and checksum against the manifest",
              verify);
+  add_convert_action(*verb, status);
   auto options = std::make_shared<InitOptions>();
   CLI::App* sub = verb->add_subcommand("init", "Write the untrained model of a config, at step 0");
   options->config.add_to(*sub, "The same training.seed gives the same weights.");

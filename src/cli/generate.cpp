@@ -17,13 +17,14 @@ namespace {
 struct Options {
   std::string path;
   std::string prompt;
+  std::string tokenizer;
   train::SamplingOptions sampling;
   bool json = false;
 };
 
 int run_generate(const Options& options) {
   kernels::set_num_threads(train::rank_environment().num_threads);
-  train::Generator generator(options.path);
+  train::Generator generator(options.path, options.tokenizer);
   if (options.json) {
     const std::string text = generator.generate(options.prompt, options.sampling, {});
     const nlohmann::ordered_json json = {{"prompt", options.prompt}, {"text", text}};
@@ -44,8 +45,12 @@ int run_generate(const Options& options) {
 void add_generate_verb(CLI::App& app, int& status) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("generate", "Sample text from a trained model");
-  verb->add_option("path", options->path, "A run, a checkpoint or a Hugging Face folder")->required();
+  verb->add_option("path", options->path,
+                   "A run, a checkpoint, a Hugging Face folder or a model file of llm.c")
+      ->required();
   verb->add_option("--prompt", options->prompt, "The text to continue");
+  verb->add_option("--tokenizer", options->tokenizer,
+                   "A tokenizer's folder or file [the model's own]");
   train::SamplingOptions& sampling = options->sampling;
   verb->add_option("--max-new-tokens,--max_new_tokens", sampling.max_new_tokens,
                    "Tokens to add at most")

@@ -29,6 +29,8 @@ void add_launch_verb(CLI::App& app, int& status);
 void add_generate_verb(CLI::App& app, int& status);
 void add_verify_verb(CLI::App& app, int& status);
 void add_checkpoint_verb(CLI::App& app, int& status);
+/// `tessera checkpoint convert`, an action of the checkpoint verb.
+void add_convert_action(CLI::App& checkpoint_verb, int& status);
 void add_data_verb(CLI::App& app, int& status);
 /// `tessera data batches`, an action of the data verb.
 void add_data_batches_action(CLI::App& data_verb, int& status);

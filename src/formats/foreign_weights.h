@@ -54,4 +54,10 @@ class ForeignWeights {
 /// unknown, of another shape or of a type that is not read.
 ForeignWeights open_hf_weights(const std::string& folder, const spec::ModelConfig* as = nullptr);
 
+/// Opens a GPT-2 model file of llm.c, version 3 (fp32) or 5 (bf16), whose size must be the header's
+/// to the byte. Throws ConfigError, RunError.
+ForeignWeights open_llmc_weights(const std::string& path);
+/// Whether the file begins as one.
+bool is_llmc_model(const std::string& path);
+
 }  // namespace tessera::formats

@@ -5,6 +5,7 @@
 // without holes. Both directions are strict: what the reference refuses is refused here.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -24,6 +25,14 @@ struct NamedTensor {
   core::ConstView data;
 };
 
+/// A tensor whose elements are made when they are written.
+struct LazyTensor {
+  std::string name;
+  core::DType dtype = core::DType::f32;
+  core::Shape shape;
+  std::function<const void*()> make;  ///< asked once; the elements live until the next is asked
+};
+
 using Metadata = std::map<std::string, std::string>;
 
 /// Writes the tensors to a new file at `path`, flushes it to the disk and tells its size and hash.
@@ -33,6 +42,10 @@ using Metadata = std::map<std::string, std::string>;
 /// whole its final name only then is up to the caller. Names are unique.
 FileDigest write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                              const Metadata& metadata = {});
+
+/// The same, with the elements of one tensor at a time.
+FileDigest write_lazy_safetensors(const std::string& path, const std::vector<LazyTensor>& tensors,
+                                  const Metadata& metadata = {});
 
 /// One tensor of a file.
 struct SafetensorsEntry {

@@ -54,15 +54,19 @@ class OutputFile {
   FileDigest digest_;
 };
 
-std::string header_of(const std::vector<const NamedTensor*>& tensors, const Metadata& metadata) {
+int64_t bytes_of(const LazyTensor& tensor) {
+  return tensor.shape.elements() * core::size_of(tensor.dtype);
+}
+
+std::string header_of(const std::vector<const LazyTensor*>& tensors, const Metadata& metadata) {
   nlohmann::ordered_json header;
   header["__metadata__"] = metadata;
   header["__metadata__"]["format"] = "pt";
   int64_t offset = 0;
-  for (const NamedTensor* tensor : tensors) {
-    const int64_t end = offset + tensor->data.bytes();
-    header[tensor->name] = {{"dtype", safetensors_dtype(tensor->data.dtype)},
-                            {"shape", tensor->data.shape.sizes()},
+  for (const LazyTensor* tensor : tensors) {
+    const int64_t end = offset + bytes_of(*tensor);
+    header[tensor->name] = {{"dtype", safetensors_dtype(tensor->dtype)},
+                            {"shape", tensor->shape.sizes()},
                             {"data_offsets", {offset, end}}};
     offset = end;
   }
@@ -95,15 +99,25 @@ const char* safetensors_dtype(core::DType dtype) {
 
 FileDigest write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                              const Metadata& metadata) {
-  std::vector<const NamedTensor*> ordered;
-  std::set<std::string> names;
+  std::vector<LazyTensor> lazy;
   for (const NamedTensor& tensor : tensors) {
+    const void* data = tensor.data.data;
+    lazy.push_back({tensor.name, tensor.data.dtype, tensor.data.shape, [data] { return data; }});
+  }
+  return write_lazy_safetensors(path, lazy, metadata);
+}
+
+FileDigest write_lazy_safetensors(const std::string& path, const std::vector<LazyTensor>& tensors,
+                                  const Metadata& metadata) {
+  std::vector<const LazyTensor*> ordered;
+  std::set<std::string> names;
+  for (const LazyTensor& tensor : tensors) {
     CHECK(names.insert(tensor.name).second, "two tensors named " + tensor.name);
     CHECK(tensor.name != "__metadata__", "a tensor with the name of the metadata");
     ordered.push_back(&tensor);
   }
-  std::stable_sort(ordered.begin(), ordered.end(), [](const NamedTensor* a, const NamedTensor* b) {
-    return core::size_of(a->data.dtype) > core::size_of(b->data.dtype);
+  std::stable_sort(ordered.begin(), ordered.end(), [](const LazyTensor* a, const LazyTensor* b) {
+    return core::size_of(a->dtype) > core::size_of(b->dtype);
   });
   const std::string header = header_of(ordered, metadata);
   unsigned char length[8];
@@ -113,7 +127,7 @@ FileDigest write_safetensors(const std::string& path, const std::vector<NamedTen
   OutputFile file(path);
   file.write(length, sizeof length);
   file.write(header.data(), static_cast<int64_t>(header.size()));
-  for (const NamedTensor* tensor : ordered) file.write(tensor->data.data, tensor->data.bytes());
+  for (const LazyTensor* tensor : ordered) file.write(tensor->make(), bytes_of(*tensor));
   return file.close();
 }
 

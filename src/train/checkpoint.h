@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,21 @@ enum class LoadWhat : uint8_t {
 /// another shape than the model's.
 CheckpointHeader load_checkpoint(const std::filesystem::path& folder, parallel::ModelState& state,
                                  LoadWhat what);
+
+/// The weights of a checkpoint, one parameter at a time, without a state to hold them all. A copy
+/// shares the open files.
+class CheckpointWeights {
+ public:
+  /// Verifies the files, and that they hold the parameters of `table` and no others. Throws as
+  /// load_checkpoint does.
+  CheckpointWeights(const std::filesystem::path& folder, const account::ParameterTable& table);
+  /// Fills `out`, of the parameter's shape, with the best values there are, in out's dtype.
+  void read(const account::Parameter& parameter, core::View out) const;
+
+ private:
+  struct Files;
+  std::shared_ptr<Files> files_;
+};
 
 /// The checkpoints of a run by step, ascending, whether complete or not; none where there is no
 /// such folder. Throws RunError when it cannot be read.

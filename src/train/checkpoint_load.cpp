@@ -78,8 +78,8 @@ void copy_block(std::byte* tensor, const core::Shape& shape, const std::byte* bl
 /// Reads tensors of one checkpoint, whatever files their slices lie in.
 class Reader {
  public:
-  Reader(const fs::path& folder, const formats::Manifest& manifest)
-      : folder_(folder), manifest_(manifest) {}
+  Reader(fs::path folder, const formats::Manifest& manifest)
+      : folder_(std::move(folder)), manifest_(manifest) {}
 
   /// nullptr when the checkpoint keeps no such state of the parameter.
   const formats::ManifestTensor* find(const std::string& name, StateKind kind) const {
@@ -122,7 +122,7 @@ class Reader {
     return *file;
   }
 
-  const fs::path& folder_;
+  fs::path folder_;
   const formats::Manifest& manifest_;
   std::map<std::string, std::unique_ptr<formats::SafetensorsFile>> files_;
 };
@@ -147,10 +147,10 @@ bool starts_fresh(const account::Parameter& parameter, LoadWhat what) {
 
 /// Everything that stands in the way of loading, so that it can be told at once.
 std::vector<std::string> find_obstacles(const formats::Manifest& manifest, const Reader& reader,
-                                        const parallel::ModelState& state, LoadWhat what) {
+                                        const account::ParameterTable& table, LoadWhat what) {
   std::vector<std::string> obstacles;
   std::map<std::string, bool> known;
-  for (const account::Parameter& parameter : state.table().parameters) {
+  for (const account::Parameter& parameter : table.parameters) {
     known[parameter.name] = true;
     const formats::ManifestTensor* values = find_values(reader, parameter.name);
     const bool fresh = values == nullptr && starts_fresh(parameter, what);
@@ -197,12 +197,32 @@ void verify_checkpoint(const fs::path& folder) {
   verify_files(folder, read_manifest(folder));
 }
 
+/// Open files of one checkpoint.
+struct CheckpointWeights::Files {
+  explicit Files(const fs::path& folder)
+      : manifest(read_manifest(folder)), reader(folder, manifest) {}
+  formats::Manifest manifest;
+  Reader reader;
+};
+
+CheckpointWeights::CheckpointWeights(const fs::path& folder, const account::ParameterTable& table)
+    : files_(std::make_shared<Files>(folder)) {
+  verify_files(folder, files_->manifest);
+  const std::vector<std::string> obstacles =
+      find_obstacles(files_->manifest, files_->reader, table, LoadWhat::weights);
+  if (!obstacles.empty()) refuse(folder, obstacles);
+}
+
+void CheckpointWeights::read(const account::Parameter& parameter, View out) const {
+  files_->reader.read(*find_values(files_->reader, parameter.name), out);
+}
+
 CheckpointHeader load_checkpoint(const fs::path& folder, parallel::ModelState& state,
                                  LoadWhat what) {
   const formats::Manifest manifest = read_manifest(folder);
   verify_files(folder, manifest);
   Reader reader(folder, manifest);
-  const std::vector<std::string> obstacles = find_obstacles(manifest, reader, state, what);
+  const std::vector<std::string> obstacles = find_obstacles(manifest, reader, state.table(), what);
   if (!obstacles.empty()) refuse(folder, obstacles);
 
   for (const account::Parameter& parameter : state.table().parameters) {

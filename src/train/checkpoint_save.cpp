@@ -1,10 +1,6 @@
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <vector>
 
 #include "core/error.h"
@@ -12,6 +8,7 @@
 #include "formats/safetensors.h"
 #include "train/agreement.h"
 #include "train/checkpoint.h"
+#include "train/new_folder.h"
 #include "train/run_folder.h"
 
 namespace tessera::train {
@@ -99,24 +96,6 @@ formats::Manifest make_manifest(const parallel::ModelState& state, int64_t num_r
     }
   }
   return manifest;
-}
-
-/// Gives the finished folder its name. One that is already there was damaged, or an earlier try of
-/// the same step: the two change places at once, so that there is always a whole one; on a file
-/// system that cannot do that the old one goes first.
-void put_in_place(const fs::path& temporary, const fs::path& folder) {
-  std::error_code ignored;
-  bool placed = false;
-  if (fs::exists(folder)) {
-    placed = renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0;
-    if (!placed) fs::remove_all(folder, ignored);
-  }
-  if (!placed && rename(temporary.c_str(), folder.c_str()) != 0) {
-    throw core::RunError(fmt::format("cannot rename {} to {}: {}", temporary.string(),
-                                     folder.string(), std::strerror(errno)));
-  }
-  sync_to_disk(folder.parent_path());
-  fs::remove_all(temporary, ignored);
 }
 
 }  // namespace

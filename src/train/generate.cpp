@@ -11,7 +11,6 @@
 #include "model/transformer.h"
 #include "parallel/model_state.h"
 #include "train/run_data.h"
-#include "train/run_folder.h"
 #include "train/start_weights.h"
 
 namespace tessera::train {
@@ -23,25 +22,23 @@ using core::View;
 
 namespace {
 
-/// The tokenizer that the run kept beside its checkpoints; else the one its config names.
-std::shared_ptr<const data::Tokenizer> find_tokenizer(const WeightsPath& weights,
-                                                      const spec::RunConfig& config) {
-  const RunFolder run{weights.path.parent_path().parent_path()};
-  if (weights.kind == WeightsKind::checkpoint && config.data.tokenizer != "bytes" &&
-      fs::exists(run.tokenizer())) {
-    return data::load_tokenizer(run.tokenizer().string());
-  }
-  return data::load_tokenizer(config.data.tokenizer);
+std::shared_ptr<const data::Tokenizer> load_tokenizer(const WeightsPath& weights,
+                                                      const spec::RunConfig& config,
+                                                      const std::string& given) {
+  const std::string name = given.empty() ? tokenizer_of(weights, config) : given;
+  if (!name.empty()) return data::load_tokenizer(name);
+  throw core::ConfigError(weights.path.string() +
+                          " comes without a tokenizer; name one with --tokenizer FOLDER");
 }
 
 }  // namespace
 
 class Generator::Impl {
  public:
-  explicit Impl(const fs::path& path)
+  Impl(const fs::path& path, const std::string& tokenizer)
       : path_(find_weights(path)),
         config_(config_of(path_)),
-        tokenizer_(find_tokenizer(path_, config_)),
+        tokenizer_(load_tokenizer(path_, config_, tokenizer)),
         table_(account::parameter_table(config_.model, config_.lora)),
         state_(table_, config_.training, /*for_training=*/false, ledger_),
         arena_(ledger_, core::Category::activations, 0),
@@ -108,7 +105,8 @@ std::string Generator::Impl::generate(const std::string& prompt, const SamplingO
   return text;
 }
 
-Generator::Generator(const fs::path& path) : impl_(std::make_unique<Impl>(path)) {}
+Generator::Generator(const fs::path& path, const std::string& tokenizer)
+    : impl_(std::make_unique<Impl>(path, tokenizer)) {}
 Generator::~Generator() = default;
 
 std::string Generator::generate(const std::string& prompt, const SamplingOptions& options,

@@ -21,9 +21,10 @@ struct SamplingOptions {
 /// A trained model to sample from, alone on one rank. Weights as the checkpoint has them.
 class Generator {
  public:
-  /// `path`: a run folder (its last complete checkpoint), a checkpoint or a Hugging Face folder.
-  /// Throws ConfigError when it is none of these, RunError when it is damaged.
-  explicit Generator(const std::filesystem::path& path);
+  /// `path`: a run folder (its last complete checkpoint), a checkpoint or a Hugging Face folder,
+  /// or a model file of llm.c. `tokenizer` takes the place of the model's own. Throws ConfigError
+  /// when it is none of these, RunError when it is damaged.
+  explicit Generator(const std::filesystem::path& path, const std::string& tokenizer = "");
   ~Generator();
 
   /// The continuation of `prompt`. `on_text` (may be empty) gets it piece by piece as it comes.

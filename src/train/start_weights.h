@@ -7,17 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "formats/hf_export.h"
 #include "parallel/model_state.h"
 #include "spec/run_config.h"
 #include "train/checkpoint.h"
 
 namespace tessera::train {
 
-enum class WeightsKind : uint8_t { checkpoint, hf };
+enum class WeightsKind : uint8_t { checkpoint, hf, llmc };
 
 struct WeightsPath {
   WeightsKind kind = WeightsKind::checkpoint;
-  std::filesystem::path path;  ///< the checkpoint's folder, the Hugging Face folder
+  std::filesystem::path path;  ///< the checkpoint's folder, the Hugging Face folder, llm.c's file
 };
 
 /// What a path means: see above; of a run its newest complete checkpoint. Throws ConfigError when
@@ -25,12 +26,25 @@ struct WeightsPath {
 WeightsPath find_weights(const std::filesystem::path& path);
 
 /// The config that the weights come with: all of a checkpoint's; of others' files the model, the
-/// precision that holds the weights, and the folder as the tokenizer where it has one. Resolved but
-/// for the ranks. Throws ConfigError or RunError.
+/// precision that holds the weights, and the folder as the tokenizer. Throws ConfigError or
+/// RunError.
 spec::RunConfig config_of(const WeightsPath& weights);
 
+/// Weights wherever they lie, to be read parameter by parameter.
+struct OpenWeights {
+  spec::RunConfig config;          ///< config_of
+  std::vector<std::string> notes;  ///< what a person should know about the files
+  formats::ReadParameter read;     ///< of the parameters of the table of config.model
+};
+/// Verifies and opens them. Throws ConfigError, RunError.
+OpenWeights open_weights(const WeightsPath& weights);
+
+/// The tokenizer that weights come with: beside them, or the one their config names; "" where they
+/// have none. To be given to data::load_tokenizer.
+std::string tokenizer_of(const WeightsPath& weights, const spec::RunConfig& config);
+
 /// Loads the weights into `state`, whose model is `config`'s, one parameter at a time; moments 0.
-/// A model that differs from that of a Hugging Face folder is refused with every difference, unless
+/// A model that differs from that of others' files is refused with every difference, unless
 /// config.model_hf names the same folder: then the differences were asked for. With
 /// LoadWhat::base, adapters that the weights do not have keep their initial values. Returns what a
 /// person should know. Throws ConfigError, RunError.

@@ -95,7 +95,10 @@ TEST_P(HfParity, GivesTheLogitsOfTransformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, HfParity,
-                         testing::Values(Fixture{"gpt2_tiny", "gpt2_tiny/gpt2_tiny.safetensors"}),
+                         testing::Values(Fixture{"gpt2_tiny", "gpt2_tiny/gpt2_tiny.safetensors"},
+                                         Fixture{"llama_tiny", "llama/llama_tiny.safetensors"},
+                                         Fixture{"llama_biased", "llama/llama_biased.safetensors"},
+                                         Fixture{"qwen3_tiny", "llama/qwen3_tiny.safetensors"}),
                          [](const auto& test) { return std::string(test.param.folder); });
 
 }  // namespace
