@@ -31,7 +31,8 @@ struct Options {
 
 train::WeightsPath source_of(const Options& options) {
   if (options.to.empty() == options.from.empty()) {
-    throw core::ConfigError("say one of --to and --from: --to hf, --from hf or --from llmc");
+    throw core::ConfigError(
+        "say one of --to and --from: --to hf, --to peft, --from hf or --from llmc");
   }
   const train::WeightsPath weights = train::find_weights(options.path);
   using Kind = train::WeightsKind;
@@ -53,9 +54,10 @@ int convert(Options options) {
   if (!options.dtype.empty()) {
     options.conversion.dtype = options.dtype == "bf16" ? core::DType::bf16 : core::DType::f32;
   }
-  const train::Converted done = options.to == "hf"
-                                    ? train::convert_to_hf(weights, options.conversion)
-                                    : train::convert_to_checkpoint(weights, options.conversion);
+  const auto run = options.to == "hf"     ? train::convert_to_hf
+                   : options.to == "peft" ? train::convert_to_peft
+                                          : train::convert_to_checkpoint;
+  const train::Converted done = run(weights, options.conversion);
   if (options.json) {
     const Json json = {{"source", weights.path.string()},
                        {"output", done.output.string()},
@@ -81,8 +83,10 @@ void add_convert_action(CLI::App& verb, int& status) {
   sub->add_option("path", options->path,
                   "--to: a run, a checkpoint or another's model; --from: what is to be read")
       ->required();
-  sub->add_option("--to", options->to, "hf: a folder for transformers and everything beside it")
-      ->check(CLI::IsMember({"hf"}));
+  sub->add_option("--to", options->to,
+                  "hf: a folder for transformers and everything beside it, adapters added in; "
+                  "peft: the adapters alone")
+      ->check(CLI::IsMember({"hf", "peft"}));
   sub->add_option("--from", options->from,
                   "hf: a Hugging Face folder; llmc: a GPT-2 model file of llm.c")
       ->check(CLI::IsMember({"hf", "llmc"}));

@@ -34,6 +34,10 @@ struct Converted {
 /// that exists), RunError.
 Converted convert_to_hf(const WeightsPath& weights, const Conversion& conversion);
 
+/// Writes the adapters of a run of ours for Hugging Face's PEFT: adapter_config.json and
+/// adapter_model.safetensors. Throws ConfigError (no adapters, an output that exists), RunError.
+Converted convert_to_peft(const WeightsPath& weights, const Conversion& conversion);
+
 /// Writes a checkpoint of step 0 without optimizer state, to start from with training.load.
 Converted convert_to_checkpoint(const WeightsPath& weights, const Conversion& conversion);
 

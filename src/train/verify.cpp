@@ -10,6 +10,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/fixed_point.h"
 #include "train/checkpoint.h"
+#include "train/start_weights.h"
 #include "train/summary.h"
 #include "train/train_step.h"
 
@@ -47,6 +48,9 @@ VerifyRecord record_run(const spec::RunConfig& config, const data::Dataset& data
                         comm::Communicator& comm, int64_t steps) {
   core::MemoryLedger ledger;
   parallel::Replica replica(config, comm, ledger, expected_activation_bytes(config));
+  if (!config.training.load.empty()) {
+    load_weights(find_weights(config.training.load), config, replica.state(), LoadWhat::base);
+  }
   TrainStep train_step(config, replica, comm);
   const BatchLoader loader(dataset, config.training, comm.size(), comm.rank(), SampleOrigin{});
   const parallel::ModelState& state = replica.state();

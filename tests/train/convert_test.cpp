@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -195,6 +196,19 @@ TEST_F(Conversions, MergeAdaptersIntoTheWeightsTheyAdapt) {
   }
   convert_to_hf(find_weights(path("a")), to("hf"));
   EXPECT_EQ(find_weights(path("hf")).kind, WeightsKind::hf);
+
+  const Converted adapters = convert_to_peft(find_weights(path("a")), to("peft"));
+  EXPECT_EQ(adapters.parameters, table.num_trainable_elements());
+  const formats::SafetensorsFile file((path("peft") / "adapter_model.safetensors").string());
+  const auto* entry = file.find("base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight");
+  ASSERT_NE(entry, nullptr);
+  EXPECT_EQ(std::memcmp(file.data(*entry), b, 32 * 3 * sizeof(float)), 0);
+}
+
+TEST_F(Conversions, RefuseToWriteAdaptersThatAreNotThere) {
+  write_checkpoint(tiny(spec::Architecture::llama), "plain");
+  EXPECT_THROW(convert_to_peft(find_weights(path("plain")), to("peft")), core::ConfigError);
+  EXPECT_THAT(listing(), Not(Contains("peft")));
 }
 
 TEST_F(Conversions, LeaveNothingBehindWhenTheyFail) {
