@@ -241,9 +241,10 @@ void Reader::read_llama(const LlamaType& type) {
   } else {
     fields_.expect("mlp_bias", false, "this model_type has no such biases");
   }
-  if (!type.bias_keys) {
-    fields_.expect("attention_bias", type.bias != AttentionBias::none,
-                   "this model_type settles its biases itself");
+  if (type.bias == AttentionBias::qkv) {
+    fields_.ignore({"attention_bias"});  // Qwen2 has them whatever it says
+  } else if (!type.bias_keys) {
+    fields_.expect("attention_bias", false, "this model_type has no biases");
   }
   read_heads(type);
   read_window(type);
