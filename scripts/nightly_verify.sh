@@ -1,6 +1,7 @@
 #!/bin/sh
-# scripts/nightly_verify.sh: the model of `make run`, and a Llama of its size, in fp32, for 20 steps in each layout, against
-# one rank. Documents end anywhere in its rows, so the masks are unequal. Needs `make build`.
+# scripts/nightly_verify.sh: the model of `make run`, and a Llama of its size, in fp32, for 20 steps
+# in each layout, against one rank. Documents end anywhere in their rows, so the masks are unequal.
+# Needs `make build`.
 set -eu
 cd "$(dirname "$0")/.."
 
