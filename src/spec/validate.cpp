@@ -131,6 +131,10 @@ class Validator {
            "rope_type yarn");
     unread("model.rope_scaling.attention_factor",
            !yarn && scaling.attention_factor != defaults.attention_factor, "rope_type yarn");
+    if (yarn && ok({"model.rope_theta"}) && model.rope_theta <= 1) {
+      add("model.rope_theta", "has to be more than 1 with rope_type yarn: pairs turn at its powers",
+          "10000");
+    }
     if (llama3 && scaling.high_freq_factor <= scaling.low_freq_factor &&
         ok({"model.rope_scaling.high_freq_factor", "model.rope_scaling.low_freq_factor"})) {
       add("model.rope_scaling.high_freq_factor",

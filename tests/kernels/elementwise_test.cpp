@@ -61,6 +61,25 @@ TEST(Add, SumsInPlace) {
   }
 }
 
+TEST(CopyRows, MovesAPartOfEveryRowAndNothingElse) {
+  for (DType dtype : kFloatTypes) {
+    for (const int64_t rows : {0, 1, 7, 3000}) {
+      Operand from(dtype, {rows, 19}, 1), to(dtype, {rows, 23}, 2), before(dtype, {rows, 23});
+      from.fill(1), to.fill(2), before.fill(2);
+      if (rows > 0) {
+        copy_rows(to.view().slice(5, {12}), 23, from.view().slice(3, {12}), 19, rows, 12);
+      }
+      for (int64_t n = 0; n < rows; ++n) {
+        for (int64_t c = 0; c < 23; ++c) {
+          const bool inside = c >= 5 && c < 17;
+          ASSERT_EQ(to.at(n * 23 + c), inside ? from.at(n * 19 + c - 2) : before.at(n * 23 + c));
+        }
+      }
+      EXPECT_TRUE(to.guards_intact());
+    }
+  }
+}
+
 TEST(Add, RefusesAnotherDtype) {
   Operand a(DType::f32, {4}), b(DType::bf16, {4});
   EXPECT_THROW(add(a.view(), a.view(), b.view()), core::InternalError);

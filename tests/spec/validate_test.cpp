@@ -102,6 +102,13 @@ TEST(Validate, RefusesALlama3RampOfNoWidth) {
   EXPECT_EQ(only(config).key, "model.rope_scaling.high_freq_factor");
 }
 
+TEST(Validate, RefusesYarnOverPairsThatAllTurnAlike) {
+  RunConfig config = good_llama();
+  config.model.rope_scaling.rope_type = RopeType::yarn;
+  config.model.rope_theta = 1;
+  EXPECT_EQ(only(config).key, "model.rope_theta");
+}
+
 TEST(Validate, LetsDynamicScalingAloneReachBeyondTheModelsPositions) {
   RunConfig config = good_llama();
   config.data.seq_len = 2048;

@@ -84,6 +84,37 @@ TEST_F(TrainerTest, PredictsMemoryAndTrafficToTheByteOnEveryRank) {
   }
 }
 
+TEST_F(TrainerTest, TrainsALlamaWithEveryOptionAsPredicted) {
+  TrainOptions base = options("base");
+  base.config.model = toy_llama();
+  base.config.model.qk_norm = true;
+  base.config.model.attention_bias = spec::AttentionBias::qkv;
+  base.config.model.dropout = 0.1;
+  base.config.training.micro_batch_size = 2;
+  base.config.checkpoint.interval = 3;
+  base.config.checkpoint.keep_latest_k = 0;
+  const Summary trained = run(base);
+  EXPECT_LT(trained.loss_last, trained.loss_first);
+  for (const auto mode : {spec::Recompute::none, spec::Recompute::selective}) {
+    for (const int64_t rank : {0, 4}) {
+      TrainOptions each = base;
+      each.run_dir = folder_.path() / "each";
+      each.existing = Existing::overwrite;
+      each.config.activation_checkpoint.mode = mode;
+      if (rank > 0) each.config.training.load = base.run_dir.string();
+      each.config.lora.rank = rank;
+      const Summary summary = run(each);
+      EXPECT_EQ(summary.memory_measured, summary.predicted.memory_bytes) << rank;
+      if (rank > 0) continue;
+      EXPECT_EQ(summary.weights_hash, trained.weights_hash) << "recomputation changed a bit";
+
+      fs::remove_all(each.run_dir / "checkpoints/step-00000006");
+      each.existing = Existing::resume;
+      EXPECT_EQ(run(each).weights_hash, trained.weights_hash) << "a resumed run went elsewhere";
+    }
+  }
+}
+
 TEST_F(TrainerTest, TrainsAdaptersOfABaseThatDoesNotMove) {
   TrainOptions base = options("base");
   base.config.training.steps = 3;
