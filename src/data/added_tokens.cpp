@@ -108,9 +108,11 @@ size_t AddedTokens::next_start(std::string_view text, size_t at) const {
 
 bool AddedTokens::stands_alone(std::string_view text, size_t begin, size_t end,
                                Matcher& matcher) const {
-  size_t last = begin;
-  while (last > 0 && (static_cast<uint8_t>(text[--last]) & 0xC0u) == 0x80u) {
-  }
+  const auto continues = [&](size_t at) {
+    return (static_cast<uint8_t>(text[at]) & 0xC0u) == 0x80u;
+  };
+  size_t last = begin == 0 ? 0 : begin - 1;
+  while (last > 0 && continues(last)) --last;
   const std::string_view before = text.substr(last, begin - last);
   const size_t bytes = end < text.size() ? utf8_character_bytes(text.substr(end)) : 0;
   const std::string_view after = text.substr(end, bytes);

@@ -229,7 +229,9 @@ void TokenFile::read_bytes(int64_t byte, std::span<int32_t> out) const {
     case IdType::u8:
       return widen<uint8_t>(from, out);
     case IdType::i8:
-      return widen<int8_t>(from, out);
+      widen<uint8_t>(from, out);
+      for (int32_t& id : out) id -= id < 0x80 ? 0 : 0x100;
+      return;
     case IdType::i16:
       return widen<int16_t>(from, out);
     case IdType::u16:
