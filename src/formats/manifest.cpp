@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "formats/safetensors.h"
+#include "formats/strict_json.h"
 
 namespace tessera::formats {
 namespace {
@@ -207,15 +208,14 @@ std::map<std::string, FileDigest> files_of(const Node& node) {
 
 json parse(const std::string& text, const std::string& path) {
   try {
-    return json::parse(text);
-  } catch (const json::exception& error) {
-    throw core::RunError(fmt::format("{}: not a usable checkpoint manifest: it is not JSON: {}",
-                                     path, error.what()));
+    return parse_json_object(text, path + ": not a usable checkpoint manifest");
+  } catch (const core::ConfigError& error) {
+    throw core::RunError(error.what());
   }
 }
 
 void check_format(const Node& root, const json& value) {
-  if (!value.is_object() || !value.contains("format") || value["format"] != kFormat) {
+  if (!value.contains("format") || value["format"] != kFormat) {
     root.refuse(fmt::format("its format is not \"{}\"", kFormat));
   }
   const int64_t version = value.contains("version") ? root["version"].count() : 0;

@@ -488,7 +488,7 @@ TEST(Import, SaysWhereATextIsNotOfItsForm) {
       {System::deepspeed, {"{\"a\": }", "JSON"}},
       {System::deepspeed, {"[1]", "object"}},
       {System::deepspeed, {"{\"a\": 1, \"a\": 2}", "twice"}},
-      {System::deepspeed, {std::string(60, '[') + std::string(60, ']'), "deeply"}},
+      {System::deepspeed, {std::string(99, '[') + std::string(99, ']'), "deeply"}},
       {System::accelerate, {"a: [1", "YAML"}},
       {System::accelerate, {"- 1", "mapping"}},
       {System::accelerate, {"a: &x\n  b: *x\n", "circle"}},

@@ -97,7 +97,20 @@ TEST(Manifest, IsRefusedByItsFormatOrVersion) {
   EXPECT_THAT(refusal([](json& v) { v["format"] = "other"; }), HasSubstr("tessera-checkpoint"));
   EXPECT_THAT(refusal([](json& v) { v["version"] = 2; }), HasSubstr("version 2"));
   EXPECT_THAT(refusal([](json& v) { v.erase("version"); }), HasSubstr("version 0"));
-  EXPECT_THAT(refusal([](json& v) { v = json::array(); }), HasSubstr("tessera-checkpoint"));
+  EXPECT_THAT(refusal([](json& v) { v = json::array(); }), HasSubstr("not a JSON object"));
+}
+
+TEST(Manifest, IsRefusedWithAKeyTwice) {
+  std::string text = to_json(sample());
+  const std::string step = "\"step\": ";
+  text.insert(text.find(step), "\"step\": 1, ");
+  try {
+    manifest_from_json(text, "x/manifest.json");
+    FAIL() << "took it";
+  } catch (const core::RunError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("x/manifest.json: not a usable checkpoint manifest"));
+    EXPECT_THAT(error.what(), HasSubstr("\"step\""));
+  }
 }
 
 TEST(Manifest, IsRefusedWithTheNameOfWhatIsMissingOrUnknown) {
