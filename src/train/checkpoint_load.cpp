@@ -57,15 +57,17 @@ CheckpointHeader header_of(const formats::Manifest& manifest) {
 /// Copies a block of a row-major tensor, dimension by dimension; the last is contiguous in both.
 void copy_block(std::byte* tensor, const core::Shape& shape, const std::byte* block,
                 const formats::ManifestSlice& slice, int64_t element_bytes, int dim) {
+  // At most kMaxDims, said once more for compilers that unroll the recursion.
+  const int dims = std::min(shape.dims(), core::Shape::kMaxDims);
   int64_t tensor_stride = element_bytes;
   int64_t block_stride = element_bytes;
-  for (int i = dim + 1; i < shape.dims(); ++i) {
+  for (int i = dim + 1; i < dims; ++i) {
     tensor_stride *= shape[i];
     block_stride *= slice.shape[i];
   }
-  tensor += (shape.dims() == 0 ? 0 : slice.offset[static_cast<size_t>(dim)]) * tensor_stride;
-  if (dim + 1 >= shape.dims()) {
-    const int64_t count = shape.dims() == 0 ? 1 : slice.shape[dim];
+  tensor += (dims == 0 ? 0 : slice.offset[static_cast<size_t>(dim)]) * tensor_stride;
+  if (dim + 1 >= dims) {
+    const int64_t count = dims == 0 ? 1 : slice.shape[dim];
     std::memcpy(tensor, block, static_cast<size_t>(count * element_bytes));
     return;
   }
