@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -33,7 +34,7 @@ constexpr int64_t kLargest = int64_t{64} << 20;  // bytes
 
 double quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+  return values[static_cast<size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
 }
 
 void pin_to_core(int rank) {
@@ -99,8 +100,8 @@ class RankBench {
     }
     comm_.all_reduce(first(bytes), comm::ReduceOp::sum);
     for (int64_t i = 0; i < count; ++i) {
-      const auto expected = static_cast<float>(n * (i % 1021) + 7 * n * (n - 1) / 2);
-      CHECK(values_[static_cast<size_t>(i)] == expected, "wrong sum");
+      const int64_t expected = n * (i % 1021) + 7 * n * (n - 1) / 2;
+      CHECK(values_[static_cast<size_t>(i)] == static_cast<float>(expected), "wrong sum");
     }
     std::fill(values_.begin(), values_.end(), 0.0f);
   }

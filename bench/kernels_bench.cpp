@@ -24,7 +24,6 @@
 namespace tessera::kernels {
 namespace {
 
-using core::bf16;
 using core::Category;
 using core::DType;
 using core::Shape;

@@ -33,7 +33,7 @@ formats::ConfigSources ConfigArgs::sources() const {
   sources.overrides = flags.overrides;
   sources.violations = flags.violations;
   for (const std::string& word : flags.rest) {
-    if (word.rfind("-", 0) == 0) {
+    if (!word.empty() && word.front() == '-') {
       throw core::ConfigError(word + " is not an option of `tessera " + full_name(*verb_) +
                               "`; --help lists them, and keys of the config are --section.key");
     }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -16,7 +17,6 @@ namespace tessera::train {
 
 namespace fs = std::filesystem;
 using core::ConstView;
-using core::DType;
 using core::RunError;
 using core::View;
 using parallel::StateKind;
