@@ -1,16 +1,14 @@
 #include <fmt/format.h>
 
-#include <toml++/toml.h>
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <set>
-#include <sstream>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "formats/config_io.h"
 #include "formats/hf_config.h"
+#include "formats/toml_leaves.h"
 
 extern char** environ;  // NOLINT: POSIX declares it nowhere
 
@@ -30,68 +28,25 @@ Violation file_violation(const std::string& path, const std::string& why,
   return violation;
 }
 
-/// The strings of an array that holds nothing else.
-std::optional<spec::Value> texts_of(const toml::array& array) {
-  std::vector<std::string> texts;
-  for (const toml::node& element : array) {
-    const toml::value<std::string>* text = element.as_string();
-    if (text == nullptr) return std::nullopt;
-    texts.push_back(text->get());
-  }
-  return texts;
-}
-
-std::optional<spec::Value> value_of(const toml::node& node) {
-  if (const auto* boolean = node.as_boolean()) return boolean->get();
-  if (const auto* integer = node.as_integer()) return integer->get();
-  if (const auto* real = node.as_floating_point()) return real->get();
-  if (const auto* text = node.as_string()) return text->get();
-  if (const auto* array = node.as_array()) return texts_of(*array);
-  return std::nullopt;
-}
-
-std::string source_text(const toml::node& node) {
-  std::ostringstream out;
-  node.visit([&out](const auto& concrete) { out << concrete; });
-  return out.str();
-}
-
-/// Every leaf below `table` as an assignment, with its line for sorting.
-void flatten(const toml::table& table, const std::string& prefix, const std::string& path,
-             std::vector<std::pair<uint32_t, Assignment>>& found) {
-  for (const auto& entry : table) {
-    const std::string key = prefix + (prefix.empty() ? "" : ".") + std::string(entry.first.str());
-    const toml::node& node = entry.second;
-    if (const toml::table* inner = node.as_table()) {
-      flatten(*inner, key, path, found);
-      continue;
-    }
-    const uint32_t line = node.source().begin.line;
-    Assignment assignment;
-    assignment.key = key;
-    assignment.value = value_of(node);
-    assignment.unsupported = !assignment.value.has_value();
-    assignment.text = assignment.value ? spec::to_text(*assignment.value) : source_text(node);
-    assignment.where = fmt::format("{}:{}", path, line);
-    found.emplace_back(line, std::move(assignment));
-  }
-}
-
 /// `path` names the text in messages.
 void read_text(const std::string& text, const std::string& path,
                std::vector<Assignment>& assignments, std::vector<Violation>& violations) {
-  try {
-    std::vector<std::pair<uint32_t, Assignment>> found;
-    flatten(toml::parse(text), "", path, found);
-    std::stable_sort(found.begin(), found.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (auto& entry : found) assignments.push_back(std::move(entry.second));
-  } catch (const toml::parse_error& error) {
-    Violation violation =
-        file_violation(path, "is not TOML here: " + std::string(error.description()), "");
-    violation.where =
-        fmt::format("{}:{}:{}", path, error.source().begin.line, error.source().begin.column);
+  const TomlLeaves read = read_toml(text);
+  if (read.error) {
+    Violation violation = file_violation(path, "is not TOML here: " + read.error->why, "");
+    violation.where = fmt::format("{}:{}:{}", path, read.error->line, read.error->column);
     violations.push_back(violation);
+    return;
+  }
+  for (const TomlLeaf& leaf : read.leaves) {
+    if (leaf.table) continue;  // sets nothing
+    Assignment assignment;
+    assignment.key = leaf.key;
+    assignment.value = leaf.value;
+    assignment.unsupported = !leaf.value.has_value();
+    assignment.text = leaf.value ? spec::to_text(*leaf.value) : leaf.text;
+    assignment.where = fmt::format("{}:{}", path, leaf.line);
+    assignments.push_back(std::move(assignment));
   }
 }
 

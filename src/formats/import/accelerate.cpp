@@ -138,7 +138,7 @@ bool is_auto(const std::string& item) {
 
 }  // namespace
 
-ImportResult map_accelerate(std::vector<Entry> entries) {
+ImportResult map_accelerate(const std::vector<Entry>& entries) {
   Mapper m(System::accelerate, entries, kRows, is_auto);
   for (const Entry& entry : entries) {
     if (!knows(entry.key)) {

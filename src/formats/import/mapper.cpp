@@ -45,7 +45,7 @@ std::optional<spec::Value> value_for(const spec::Option& option,
 
 /// A number or a truth value as TOML writes it; other texts as they are.
 std::string canonical(const std::string& text) {
-  const std::string word = lower(text);
+  std::string word = lower(text);
   if (word == "true" || word == "false") return word;
   const std::optional<double> number = number_of(text);
   if (!number) return text;
@@ -252,9 +252,11 @@ void Mapper::apply(const Entry& entry, const Row& row) {
     case Rule::sets:
     case Rule::given:
       return add(std::string(row.target), detail, entry);
-    case Rule::truth:
-      if (!truth_of(value)) return say(Unmapped::value, "is neither true nor false");
-      return add(std::string(row.target), *truth_of(value) ? "true" : "false", entry);
+    case Rule::truth: {
+      const std::optional<bool> truth = truth_of(value);
+      if (!truth) return say(Unmapped::value, "is neither true nor false");
+      return add(std::string(row.target), *truth ? "true" : "false", entry);
+    }
     case Rule::words:
       for (const std::string_view pair : words_of(row.detail)) {
         const size_t equals = pair.find('=');

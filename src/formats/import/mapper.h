@@ -102,7 +102,7 @@ std::string to_text(double number);
 /// The maps.
 ImportResult map_megatron(std::vector<Entry> entries);
 ImportResult map_deepspeed(std::vector<Entry> entries);
-ImportResult map_accelerate(std::vector<Entry> entries);
+ImportResult map_accelerate(const std::vector<Entry>& entries);
 ImportResult map_torchtitan(std::vector<Entry> entries);
 /// Megatron's rows, which tell how many words a flag takes.
 std::span<const Row> megatron_rows();
