@@ -12,7 +12,7 @@ std::vector<std::string> tessera::fuzz::seeds() {
   config.model.rope_scaling.factor = 8;
   config.metrics.tensorboard = true;
   texts.push_back(formats::to_toml(config));
-  texts.emplace_back("model.preset = \"gpt2-124m\"\n[training]\nsteps = 1_000\nlr = 3e-4\n");
+  texts.emplace_back("model.preset = \"gpt2-124m\"\n[training]\nsteps = 1_000\n[optimizer]\nlr = 3e-4\n");
   texts.emplace_back("[optimizer]\nlr = inf\n[data]\npath = ['''x\ny''']\n[[a]]\nb = 1979-05-27\n");
   return texts;
 }

@@ -80,7 +80,7 @@ std::vector<std::string> tessera::fuzz::seeds() {
                       "12345678abcdef"),
           with_length(R"({"s":{"dtype":"I64","shape":[],"data_offsets":[0,8]},)"
                       R"("n":{"dtype":"U8","shape":[0,4],"data_offsets":[8,8]},)"
-                      R"("u":{"dtype":"U16","shape":[1,1,1],"data_offsets":[8,10]}}   )",
+                      R"("u":{"dtype":"U16","shape":[1,1,1],"data_offsets":[8,10]}})",
                       "12345678ab"),
           with_length("{}", ""), std::string("\x40\x9d\xdf\x07\0\0\0\0{}", 10)};
 }
