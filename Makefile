@@ -53,6 +53,7 @@ tsan: build/tsan/build.ninja | setup  ## the tests that run ranks as threads und
 nightly: build peers  ## what is too long for `make test`: long comparisons, with PyTorch among them
 	scripts/nightly_verify.sh
 	scripts/nightly_curve.sh $(ARGS)
+	.venv/bin/python tests/peers/hf_round_trip.py
 
 peers: .venv/ready  ## a Python environment with PyTorch, for benchmarks and fixtures alone
 .venv/ready: tests/fixtures/requirements.txt

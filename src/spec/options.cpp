@@ -261,8 +261,9 @@ void add_training(std::vector<Option>& rows) {
   rows.push_back(row<S, &T::numerics>(
       "training.numerics",
       "invariant: the same bits in every layout, for up to half as much time again"));
-  rows.push_back(
-      row<S, &T::load>("training.load", "a checkpoint to take the weights from; empty: none"));
+  rows.push_back(row<S, &T::load>("training.load",
+                                  "where to take the weights from: a checkpoint, a run, a Hugging "
+                                  "Face folder, a model file of llm.c; empty: nowhere"));
 }
 
 void add_lora(std::vector<Option>& rows) {

@@ -63,7 +63,7 @@ struct TrainingConfig {
   Precision precision = Precision::bf16;
   GradientDtype gradient_dtype = GradientDtype::fp32;
   Numerics numerics = Numerics::fast;
-  std::string load;  ///< a checkpoint to take the weights from
+  std::string load;  ///< a path to take the weights from
 };
 
 /// Of gradients in memory and on their way between ranks: gradient_dtype, or int64 sums in fixed
