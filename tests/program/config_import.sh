@@ -25,6 +25,6 @@ expect_says "has to be megatron, deepspeed"
 expect_status 2 config import --from deepspeed no.json
 expect_says "no.json"
 expect_status 2 config import --from deepspeed mine.toml
-expect_says "mine.toml: is not JSON"
+expect_says "mine.toml: not JSON"
 expect_status 2 config import --from torchtitan -- --lr 1
 expect_says "Megatron's form"
