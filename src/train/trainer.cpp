@@ -185,7 +185,7 @@ std::string Run::load_newest_checkpoint() {
   if (is_first_rank()) found = list_checkpoints(folder_.checkpoints());
   std::string damaged;
   for (;;) {
-    const std::string path =
+    std::string path =
         broadcast_string(comm_, found.empty() ? std::string() : found.back().string());
     if (path.empty() && !damaged.empty()) {
       throw AgreedRunError(fmt::format(
