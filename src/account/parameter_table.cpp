@@ -150,12 +150,11 @@ void write_adapters(TableWriter& table, const spec::ModelConfig& config,
     const Shape weight = table.weight(kTargets[i]).shape;
     const std::string name =
         block + "." + std::string(targets[i].module) + "." + std::string(targets[i].name);
-    const Role a = *adapter_of(kTargets[i]);
-    const auto b = static_cast<Role>(static_cast<int>(a) + 1);
+    const AdapterRoles roles = *adapter_of(kTargets[i]);
     // PEFT draws uniformly within 1 / sqrt(in): of this standard deviation.
     const double std = 1 / std::sqrt(3.0 * static_cast<double>(weight[1]));
-    table.matrix(name + ".lora_A.weight", a, {lora.rank, weight[1]}, std);
-    table.zeros(name + ".lora_B.weight", b, {weight[0], lora.rank});
+    table.matrix(name + ".lora_A.weight", roles.a, {lora.rank, weight[1]}, std);
+    table.zeros(name + ".lora_B.weight", roles.b, {weight[0], lora.rank});
   }
 }
 
@@ -206,11 +205,11 @@ int64_t ParameterTable::num_trainable_elements() const {
   return sum;
 }
 
-std::optional<Role> adapter_of(Role weight) {
+std::optional<AdapterRoles> adapter_of(Role weight) {
   for (size_t i = 0; i < std::size(kTargets); ++i) {
-    if (kTargets[i] == weight) {
-      return static_cast<Role>(static_cast<int>(Role::q_lora_a) + 2 * static_cast<int>(i));
-    }
+    if (kTargets[i] != weight) continue;
+    const int a = static_cast<int>(Role::q_lora_a) + 2 * static_cast<int>(i);
+    return AdapterRoles{static_cast<Role>(a), static_cast<Role>(a + 1)};
   }
   return std::nullopt;
 }

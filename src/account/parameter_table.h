@@ -62,9 +62,12 @@ enum class Role : uint8_t {
   down_lora_b,
 };
 
-/// The adapter of a product: A's role, B's being the next. No role where `weight` is none of a
-/// block's products.
-std::optional<Role> adapter_of(Role weight);
+/// The two parameters of an adapter.
+struct AdapterRoles {
+  Role a{}, b{};
+};
+/// Those of the adapter beside a product; none where `weight` is none of a block's products.
+std::optional<AdapterRoles> adapter_of(Role weight);
 
 /// One parameter. Weights of products are [out, in].
 struct Parameter {

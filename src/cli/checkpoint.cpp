@@ -146,7 +146,7 @@ void add_action(CLI::App& verb, int& status, const std::string& name, const std:
   auto options = std::make_shared<Options>();
   CLI::App* sub = verb.add_subcommand(name, about);
   sub->add_option("path", options->path,
-                  "A run or a checkpoint; of show a Hugging Face folder, too")
+                  "A run or a checkpoint; of show a Hugging Face folder or llm.c's model file, too")
       ->required();
   sub->add_flag("--json", options->json, "Print JSON");
   sub->callback([options, action, &status] { status = action(*options); });

@@ -23,8 +23,8 @@ struct Options {
   std::string to;
   std::string from;
   std::string dtype;
-  uint64_t max_shard_bytes = 5'000'000'000;
   train::Conversion conversion;
+  uint64_t max_shard_bytes = static_cast<uint64_t>(conversion.max_shard_bytes);
   std::string output;
   bool json = false;
 };

@@ -10,12 +10,18 @@
 namespace tessera::data {
 namespace {
 
+/// Where the character that ends at `end` > 0 begins.
+size_t character_before(std::string_view text, size_t end) {
+  size_t begin = end - 1;
+  while (begin > 0 && (static_cast<uint8_t>(text[begin]) & 0xC0u) == 0x80u) --begin;
+  return begin;
+}
+
 /// Where the white space that `text` ends with begins.
 size_t trailing_space(std::string_view text) {
   size_t start = text.size();
   while (start > 0) {
-    size_t character = start - 1;
-    while (character > 0 && (static_cast<uint8_t>(text[character]) & 0xC0u) == 0x80u) --character;
+    const size_t character = character_before(text, start);
     const size_t bytes = utf8_character_bytes(text.substr(character));
     if (bytes != start - character ||
         !is_white_space(utf8_code_point(text.substr(character), bytes))) {
@@ -108,11 +114,7 @@ size_t AddedTokens::next_start(std::string_view text, size_t at) const {
 
 bool AddedTokens::stands_alone(std::string_view text, size_t begin, size_t end,
                                Matcher& matcher) const {
-  const auto continues = [&](size_t at) {
-    return (static_cast<uint8_t>(text[at]) & 0xC0u) == 0x80u;
-  };
-  size_t last = begin == 0 ? 0 : begin - 1;
-  while (last > 0 && continues(last)) --last;
+  const size_t last = begin == 0 ? 0 : character_before(text, begin);
   const std::string_view before = text.substr(last, begin - last);
   const size_t bytes = end < text.size() ? utf8_character_bytes(text.substr(end)) : 0;
   const std::string_view after = text.substr(end, bytes);

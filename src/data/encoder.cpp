@@ -190,7 +190,7 @@ bool Encoder::set_symbols(std::string_view word) {
       if (pending) add_symbol(vocabulary.unknown);
       pending = false;
       add_symbol(vocabulary.byte_ids[byte]);
-    } else if (tokenizer_.has_fallback(byte)) {
+    } else if (vocabulary.has_fallback(byte)) {
       for (const char part : to_alphabet({&c, 1})) {
         add_symbol(vocabulary.fallback_ids[static_cast<uint8_t>(part)]);
       }

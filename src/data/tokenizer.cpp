@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "data/byte_alphabet.h"
 #include "data/encoder.h"
 #include "data/utf8.h"
 
@@ -61,18 +60,9 @@ void Tokenizer::check() const {
     CHECK(none_or_known(vocabulary_.byte_ids[byte]));
     CHECK(none_or_known(vocabulary_.fallback_ids[byte]));
     CHECK(vocabulary_.byte_ids[byte] != kNoToken || vocabulary_.unknown != kNoToken ||
-              has_fallback(static_cast<uint8_t>(byte)),
+              vocabulary_.has_fallback(static_cast<uint8_t>(byte)),
           "a byte has no token");
   }
-}
-
-/// True when all bytes of the byte's character in the alphabet have tokens of their own.
-bool Tokenizer::has_fallback(uint8_t byte) const {
-  const auto c = static_cast<char>(byte);
-  for (const char part : to_alphabet({&c, 1})) {
-    if (vocabulary_.fallback_ids[static_cast<uint8_t>(part)] == kNoToken) return false;
-  }
-  return true;
 }
 
 int32_t Tokenizer::separator() const {

@@ -19,9 +19,6 @@
 
 namespace tessera::data {
 
-/// The separator's text in tokenizers of ours.
-inline constexpr std::string_view kSeparatorText = "<|endoftext|>";
-
 /// What becomes of a text that is more than plain text.
 struct EncodeOptions {
   /// The text of a special token in a document is that token, as Hugging Face has it by default;
@@ -60,7 +57,6 @@ class Tokenizer {
  private:
   friend class Encoder;
   const std::string& bytes_of(int32_t id) const;
-  bool has_fallback(uint8_t byte) const;
   void check() const;
 
   Vocabulary vocabulary_;
@@ -86,10 +82,10 @@ std::string tokenizer_json(const Tokenizer& tokenizer);
 std::shared_ptr<const Tokenizer> parse_tokenizer_json(std::string_view json,
                                                       const std::string& where);
 
-/// Reads GPT-2's pair of files. `added` is a tokenizer_config.json, or empty. Throws ConfigError.
+/// Reads GPT-2's pair of files. `config` is a tokenizer_config.json, or empty. Throws ConfigError.
 std::shared_ptr<const Tokenizer> parse_vocab_and_merges(std::string_view vocab,
                                                         std::string_view merges,
-                                                        std::string_view added,
+                                                        std::string_view config,
                                                         const std::string& where);
 
 /// Writes the tokenizer where load_tokenizer finds it, whole or not at all: `path` is the file when

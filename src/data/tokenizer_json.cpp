@@ -37,7 +37,7 @@ void check_model(const Json& model, const JsonFile& file) {
   if (!dropout.is_null() && dropout != 0.0) refuse_part("dropout");
 }
 
-/// A merge as text, "left right"; old files begin with a version.
+/// A merge as text, "left right"; false when it is none.
 bool split_merge(const std::string& text, std::string& left, std::string& right) {
   const size_t space = text.find(' ');
   if (space == std::string::npos) return false;
@@ -89,6 +89,37 @@ void read_added_tokens(const Json& added, const JsonFile& file, VocabularyBuilde
                       JsonFile::shown(content), builder.id_of(content), next));
     }
   }
+}
+
+/// merges.txt: a merge a line, behind a line that begins with #version.
+void read_merges_text(std::string_view merges, const JsonFile& file, VocabularyBuilder& builder) {
+  std::string left, right;
+  for (int64_t line = 1; !merges.empty(); ++line) {
+    const size_t end = merges.find('\n');
+    std::string text(merges.substr(0, end));
+    merges.remove_prefix(end == std::string_view::npos ? merges.size() : end + 1);
+    if (text.ends_with('\r')) text.pop_back();
+    if (text.starts_with("#version") || (text.empty() && merges.empty())) continue;
+    const std::string place = fmt::format("line {} of merges.txt, {}", line, JsonFile::shown(text));
+    if (!split_merge(text, left, right)) {
+      file.refuse(fmt::format("has {}: two tokens with a space between them are expected.", place));
+    }
+    builder.add_merge(left, right, place);
+  }
+}
+
+/// What a tokenizer_config.json with add_bos_token puts before every text.
+std::vector<int32_t> begin_token(const Json& settings, const JsonFile& file,
+                                 const VocabularyBuilder& builder) {
+  if (!file.flag(settings, "add_bos_token", false)) return {};
+  const Json& bos = file.at(settings, "bos_token");
+  const std::string text =
+      bos.is_object() ? file.text(bos, "content") : file.text(settings, "bos_token");
+  const int32_t id = builder.id_of(text);
+  if (id == kNoToken) {
+    file.refuse(fmt::format("has bos_token = {}, which is no token of it.", JsonFile::shown(text)));
+  }
+  return {id};
 }
 
 /// Makes it; a pattern that is none is the file's fault.
@@ -149,31 +180,10 @@ std::shared_ptr<const Tokenizer> parse_vocab_and_merges(std::string_view vocab,
   }
   builder.mark_special(std::string(kSeparatorText));
   builder.fill_tokens();
-  std::string left, right;
-  for (int64_t line = 1; !merges.empty(); ++line) {
-    const size_t end = merges.find('\n');
-    std::string text(merges.substr(0, end));
-    merges.remove_prefix(end == std::string_view::npos ? merges.size() : end + 1);
-    if (text.ends_with('\r')) text.pop_back();
-    if (text.starts_with("#version") || (text.empty() && merges.empty())) continue;
-    const std::string place = fmt::format("line {} of merges.txt, {}", line, JsonFile::shown(text));
-    if (!split_merge(text, left, right)) {
-      file.refuse(fmt::format("has {}: two tokens with a space between them are expected.", place));
-    }
-    builder.add_merge(left, right, place);
-  }
+  read_merges_text(merges, file, builder);
   builder.check_bytes();
   builder.choose_separator();
-  if (file.flag(settings, "add_bos_token", false)) {
-    const Json& bos = file.at(settings, "bos_token");
-    const std::string text =
-        bos.is_object() ? file.text(bos, "content") : file.text(settings, "bos_token");
-    const int32_t id = builder.id_of(text);
-    if (id == kNoToken)
-      file.refuse(
-          fmt::format("has bos_token = {}, which is no token of it.", JsonFile::shown(text)));
-    vocabulary.prefix = {id};
-  }
+  vocabulary.prefix = begin_token(settings, file, builder);
   return made(std::move(vocabulary), file);
 }
 

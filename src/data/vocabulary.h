@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -69,12 +70,18 @@ struct Vocabulary {
   int32_t unknown = kNoToken;
   bool fuse_unknown = false;  ///< one unknown token for a run of unknown bytes
 
+  /// True when all bytes of the byte's character in the byte alphabet have a fallback.
+  bool has_fallback(uint8_t byte) const;
+
   static constexpr std::array<int32_t, 256> no_tokens() {
     std::array<int32_t, 256> ids{};
     for (int32_t& id : ids) id = kNoToken;
     return ids;
   }
 };
+
+/// The separator's text in GPT-2's tokenizer and in those of ours.
+inline constexpr std::string_view kSeparatorText = "<|endoftext|>";
 
 /// GPT-2's words (Radford et al., "Language models are unsupervised multitask learners", 2019): a
 /// contraction, letters, digits or other signs with at most one space before them, or white space.

@@ -11,7 +11,7 @@ namespace tessera::data {
 namespace {
 
 /// Texts of separators of known families, in order of preference.
-constexpr std::string_view kSeparators[] = {"<|endoftext|>", "<|end_of_text|>", "</s>",
+constexpr std::string_view kSeparators[] = {kSeparatorText, "<|end_of_text|>", "</s>",
                                             "<｜end▁of▁sentence｜>", "<eos>"};
 
 }  // namespace
@@ -129,7 +129,6 @@ void VocabularyBuilder::read_unknown(const Json& model) {
 }
 
 void VocabularyBuilder::choose_separator() {
-  if (vocabulary_.separator != kNoToken) return;
   for (const std::string_view name : kSeparators) {
     const auto found = added_.find(std::string(name));
     if (found == added_.end()) continue;
@@ -138,19 +137,12 @@ void VocabularyBuilder::choose_separator() {
   }
 }
 
-bool VocabularyBuilder::has_fallback(int byte) const {
-  const auto c = static_cast<char>(byte);
-  const std::string spelled = to_alphabet({&c, 1});
-  return std::all_of(spelled.begin(), spelled.end(), [&](char part) {
-    return vocabulary_.fallback_ids[static_cast<uint8_t>(part)] != kNoToken;
-  });
-}
-
 void VocabularyBuilder::check_bytes() const {
   if (vocabulary_.unknown != kNoToken) return;
   int lacking = 0;
-  for (int byte = 0; byte < 256; ++byte) {
-    lacking += vocabulary_.byte_ids[static_cast<size_t>(byte)] == kNoToken && !has_fallback(byte);
+  for (size_t byte = 0; byte < 256; ++byte) {
+    lacking += vocabulary_.byte_ids[byte] == kNoToken &&
+               !vocabulary_.has_fallback(static_cast<uint8_t>(byte));
   }
   if (lacking == 0) return;
   file_.refuse(

@@ -35,17 +35,16 @@ class VocabularyBuilder {
   void add_merge(const std::string& left, const std::string& right, const std::string& place);
   /// What becomes of bytes without a token.
   void read_unknown(const Json& model);
-  /// A separator of a known family among the added tokens, unless there is one already.
-  void choose_separator();
   /// Every byte must become something.
   void check_bytes() const;
+  /// A separator of a known family among the added tokens; none where there is none.
+  void choose_separator();
 
   /// Of a token or an added token; kNoToken where there is none.
   int32_t id_of(const std::string& token) const;
 
  private:
   int32_t merge_part(const std::string& token, const std::string& place) const;
-  bool has_fallback(int byte) const;
 
   const JsonFile& file_;
   Vocabulary& vocabulary_;

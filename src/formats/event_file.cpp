@@ -69,7 +69,7 @@ std::string event_at(double wall_time, int64_t step) {
 
 /// The seconds in an event file's name; -1 when it is none of the form.
 int64_t seconds_of(const std::string& name) {
-  if (name.compare(0, kPrefix.size(), kPrefix) != 0) return -1;
+  if (!name.starts_with(kPrefix)) return -1;
   const char* begin = name.data() + kPrefix.size();
   const char* end = name.data() + name.size();
   int64_t seconds = 0;

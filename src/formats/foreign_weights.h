@@ -33,8 +33,7 @@ struct WeightBlock {
 /// converting the elements.
 void read_block(const WeightBlock& block, core::View out);
 
-class ForeignWeights {
- public:
+struct ForeignWeights {
   spec::ModelConfig model;         ///< what the files say the model is; resolved
   core::DType dtype{};             ///< the smallest that holds the weights: bf16 or fp32
   std::vector<std::string> notes;  ///< what a person should know about the files

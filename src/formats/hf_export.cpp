@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "formats/foreign_weights.h"
 #include "formats/hf_names.h"
 #include "formats/safetensors.h"
 
@@ -43,22 +43,6 @@ std::vector<FileTensor> tensors_of(const spec::ModelConfig& model,
   return tensors;
 }
 
-/// Puts [out, in] `part` as columns `first`… of the [in, width] `tensor`, in tiles.
-template <class T>
-void transpose_into(T* tensor, int64_t width, int64_t first, const T* part, int64_t out,
-                    int64_t in) {
-  constexpr int64_t kTile = 64;
-  for (int64_t i0 = 0; i0 < in; i0 += kTile) {
-    for (int64_t o0 = 0; o0 < out; o0 += kTile) {
-      for (int64_t i = i0; i < std::min(in, i0 + kTile); ++i) {
-        for (int64_t o = o0; o < std::min(out, o0 + kTile); ++o) {
-          tensor[i * width + first + o] = part[o * in + i];
-        }
-      }
-    }
-  }
-}
-
 /// Makes tensors one after the other in memory that they share.
 class Assembler {
  public:
@@ -66,38 +50,34 @@ class Assembler {
 
   const void* make(const FileTensor& tensor) {
     values_.resize(static_cast<size_t>(tensor.bytes));
-    for (size_t i = 0; i < tensor.parts.size(); ++i) {
-      place(tensor, *tensor.parts[i], tensor.firsts[i]);
+    if (!tensor.place.transposed) {
+      read_parts(tensor, values_.data());
+      return values_.data();
     }
+    const core::Shape& shape = tensor.place.shape;  // [in, out]
+    outputs_.resize(values_.size());
+    read_parts(tensor, outputs_.data());
+    const WeightType type = dtype_ == DType::f32 ? WeightType::f32 : WeightType::bf16;
+    read_block({reinterpret_cast<const char*>(outputs_.data()), type, 1, shape[0]},
+               {values_.data(), dtype_, shape});
     return values_.data();
   }
 
  private:
-  void place(const FileTensor& tensor, const Parameter& parameter, int64_t first) {
-    const int64_t element = core::size_of(dtype_);
-    if (!tensor.place.transposed) {
-      const int64_t width = parameter.shape.dims() == 1 ? 1 : parameter.shape.last();
-      read_(parameter, {values_.data() + first * width * element, dtype_, parameter.shape});
-      return;
-    }
-    part_.resize(static_cast<size_t>(parameter.elements() * element));
-    read_(parameter, {part_.data(), dtype_, parameter.shape});
-    const int64_t width = tensor.place.shape[1];
-    const int64_t out = parameter.shape[0];
-    const int64_t in = parameter.shape[1];
-    if (dtype_ == DType::f32) {
-      transpose_into(reinterpret_cast<float*>(values_.data()), width, first,
-                     reinterpret_cast<const float*>(part_.data()), out, in);
-    } else {
-      transpose_into(reinterpret_cast<core::bf16*>(values_.data()), width, first,
-                     reinterpret_cast<const core::bf16*>(part_.data()), out, in);
+  /// One below the other, each [out, in].
+  void read_parts(const FileTensor& tensor, std::byte* to) const {
+    for (size_t i = 0; i < tensor.parts.size(); ++i) {
+      const core::Shape& shape = tensor.parts[i]->shape;
+      const int64_t width = shape.dims() == 1 ? 1 : shape.last();
+      read_(*tensor.parts[i],
+            {to + tensor.firsts[i] * width * core::size_of(dtype_), dtype_, shape});
     }
   }
 
   const ReadParameter& read_;
   DType dtype_;
   std::vector<std::byte> values_;
-  std::vector<std::byte> part_;
+  std::vector<std::byte> outputs_;  ///< a tensor before it is transposed
 };
 
 /// The tensors in order, as many to a shard as fit.

@@ -9,15 +9,11 @@ using account::Role;
 using core::Shape;
 using spec::Architecture;
 
-constexpr std::string_view kGpt2Prefix = "transformer.";
-constexpr std::string_view kLlamaPrefix = "model.";
 constexpr std::string_view kHead = "lm_head.";
 
-bool starts_with(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-bool ends_with(std::string_view text, std::string_view suffix) {
-  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+/// What all names but the head's begin with.
+std::string_view prefix_of(Architecture architecture) {
+  return architecture == Architecture::gpt2 ? "transformer." : "model.";
 }
 
 /// What stands for a role in GPT-2's files; nullptr where the family has no such parameter.
@@ -113,8 +109,9 @@ HfPlace hf_place(const spec::ModelConfig& model, const account::Parameter& param
   CHECK(name != nullptr, "a parameter that GPT-2 does not have: " + parameter.name);
   // Units are the embeddings, the blocks, and what follows them.
   const bool in_block = parameter.unit > 0 && parameter.unit <= model.num_hidden_layers;
-  const std::string block = in_block ? "h." + std::to_string(parameter.unit - 1) + "." : "";
-  place.tensor = std::string(kGpt2Prefix) + block + name;
+  place.tensor = (in_block ? hf_block(model.architecture, parameter.unit - 1)
+                           : std::string(prefix_of(model.architecture))) +
+                 name;
   place_in_fused(model, parameter, place);
   if (is_product(parameter.role)) {
     place.transposed = true;
@@ -123,15 +120,20 @@ HfPlace hf_place(const spec::ModelConfig& model, const account::Parameter& param
   return place;
 }
 
+std::string hf_block(Architecture architecture, int64_t layer) {
+  const char* blocks = architecture == Architecture::gpt2 ? "h." : "layers.";
+  return std::string(prefix_of(architecture)) + blocks + std::to_string(layer) + ".";
+}
+
 std::string hf_full_name(Architecture architecture, const std::string& name) {
-  const std::string_view prefix = architecture == Architecture::gpt2 ? kGpt2Prefix : kLlamaPrefix;
-  if (starts_with(name, prefix) || starts_with(name, kHead)) return name;
+  const std::string_view prefix = prefix_of(architecture);
+  if (name.starts_with(prefix) || name.starts_with(kHead)) return name;
   return std::string(prefix) + name;
 }
 
 bool is_hf_buffer(std::string_view name) {
-  return ends_with(name, ".attn.bias") || ends_with(name, ".attn.masked_bias") ||
-         ends_with(name, "rotary_emb.inv_freq");
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+         name.ends_with("rotary_emb.inv_freq");
 }
 
 }  // namespace tessera::formats

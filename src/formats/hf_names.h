@@ -21,6 +21,9 @@ struct HfPlace {
 /// The place of a parameter of a resolved config's table.
 HfPlace hf_place(const spec::ModelConfig& model, const account::Parameter& parameter);
 
+/// What the names of a block's tensors begin with: "transformer.h.3.".
+std::string hf_block(spec::Architecture architecture, int64_t layer);
+
 /// A tensor's name as hf_place has it: files of a model without its head lack the first part
 /// ("h.3.…", "layers.3.…").
 std::string hf_full_name(spec::Architecture architecture, const std::string& name);

@@ -30,10 +30,7 @@ std::vector<std::string> files_ending(const fs::path& folder, const std::string&
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (name.size() >= ending.size() &&
-        name.compare(name.size() - ending.size(), ending.size(), ending) == 0) {
-      found.push_back(name);
-    }
+    if (name.ends_with(ending)) found.push_back(name);
   }
   std::sort(found.begin(), found.end());
   return found;

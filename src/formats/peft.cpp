@@ -2,100 +2,78 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/error.h"
-#include "spec/lora_targets.h"
+#include "formats/hf_names.h"
 
 namespace tessera::formats {
 namespace {
 
 using account::Parameter;
-using account::Role;
 using nlohmann::ordered_json;
 
-/// Where a product of ours is among the modules of a block of transformers' model.
-struct Module {
-  std::string name;   ///< "attn.c_attn"
-  int64_t first = 0;  ///< of its outputs, those of the product begin here
-  int64_t out = 0;    ///< all outputs of the module
-};
-
-Module module_of(const spec::ModelConfig& model, const spec::LoraTarget& target, int64_t out) {
-  if (model.architecture == spec::Architecture::llama) {
-    return {std::string(target.module) + "." + std::string(target.name), 0, out};
-  }
-  const int64_t q = model.num_attention_heads * model.head_dim;
-  const int64_t kv = model.num_key_value_heads * model.head_dim;
-  if (target.name == "q_proj") return {"attn.c_attn", 0, q + 2 * kv};
-  if (target.name == "k_proj") return {"attn.c_attn", q, q + 2 * kv};
-  if (target.name == "v_proj") return {"attn.c_attn", q + kv, q + 2 * kv};
-  if (target.name == "o_proj") return {"attn.c_proj", 0, out};
-  return {target.name == "up_proj" ? "mlp.c_fc" : "mlp.c_proj", 0, out};
+/// "transformer.h.3.attn.c_attn" of the module whose weight is at that place.
+std::string module_at(const HfPlace& place) {
+  constexpr std::string_view kWeight = ".weight";
+  CHECK(place.tensor.ends_with(kWeight));
+  return place.tensor.substr(0, place.tensor.size() - kWeight.size());
 }
 
-/// The role of A beside the i-th of spec::lora_targets; B's is the next.
-Role a_role(size_t target) {
-  return static_cast<Role>(static_cast<int>(Role::q_lora_a) + 2 * static_cast<int>(target));
+/// Adds the adapter of the product at that place to the two tensors of its module, which are the
+/// last ones when the module has an adapter already: what is fused are neighbours in the table.
+void add_adapter(const HfPlace& place, const Parameter& a, const Parameter& b,
+                 std::vector<PeftTensor>& tensors) {
+  const std::string module = "base_model.model." + module_at(place);
+  const std::string name_of_b = module + ".lora_B.weight";
+  const int64_t out = place.transposed ? place.shape[1] : place.shape[0];
+  if (tensors.empty() || tensors.back().name != name_of_b) {
+    tensors.push_back({module + ".lora_A.weight", {0, a.shape[1]}, {}});
+    tensors.push_back({name_of_b, {out, 0}, {}});
+  }
+  PeftTensor& whole_a = tensors[tensors.size() - 2];
+  PeftTensor& whole_b = tensors.back();
+  const int64_t rank = whole_a.shape[0];
+  whole_a.parts.push_back({&a, rank, 0});
+  whole_a.shape = {rank + a.shape[0], a.shape[1]};
+  whole_b.parts.push_back({&b, place.first, rank});
+  whole_b.shape = {out, rank + b.shape[1]};
 }
 
-/// The targets of a block by the module that they are part of, in their order.
-std::map<std::string, std::vector<size_t>> targets_by_module(const spec::ModelConfig& model,
-                                                             const spec::LoraConfig& lora) {
-  std::map<std::string, std::vector<size_t>> modules;
-  const auto& targets = spec::lora_targets();
-  for (size_t i = 0; i < targets.size(); ++i) {
-    if (!spec::has_adapter(lora, model.architecture, targets[i].name)) continue;
-    modules[module_of(model, targets[i], 0).name].push_back(i);
+/// Calls visit(place of the product, A, B) for every adapter of the table.
+template <class Visit>
+void for_each_adapter(const spec::ModelConfig& model, const account::ParameterTable& table,
+                      const Visit& visit) {
+  for (const Parameter& product : table.parameters) {
+    const std::optional<account::AdapterRoles> roles = account::adapter_of(product.role);
+    const Parameter* a = roles ? table.find(product.unit, roles->a) : nullptr;
+    if (a == nullptr) continue;
+    visit(hf_place(model, product), *a, *table.find(product.unit, roles->b));
   }
-  return modules;
 }
 
-/// Adds the adapter of one product to the tensors of its module.
-void add_part(const spec::ModelConfig& model, const spec::LoraTarget& target, const Parameter& a,
-              const Parameter& b, const std::string& block, std::vector<PeftTensor>& tensors) {
-  const Module module = module_of(model, target, b.shape[0]);
-  const std::string name = block + module.name;
-  PeftTensor* whole_a = nullptr;
-  PeftTensor* whole_b = nullptr;
-  for (PeftTensor& tensor : tensors) {
-    if (tensor.name == name + ".lora_A.weight") whole_a = &tensor;
-    if (tensor.name == name + ".lora_B.weight") whole_b = &tensor;
-  }
-  if (whole_a == nullptr) {
-    tensors.push_back({name + ".lora_A.weight", {0, a.shape[1]}, {}});
-    tensors.push_back({name + ".lora_B.weight", {module.out, 0}, {}});
-    whole_a = &tensors[tensors.size() - 2];
-    whole_b = &tensors.back();
-  }
-  const int64_t rank = whole_a->shape[0];
-  whole_a->parts.push_back({&a, rank, 0});
-  whole_a->shape = {rank + a.shape[0], a.shape[1]};
-  whole_b->parts.push_back({&b, module.first, rank});
-  whole_b->shape = {module.out, rank + b.shape[1]};
+/// How many adapters become one beside each module of a block: "attn.c_attn" → 3.
+std::map<std::string, int64_t> adapters_by_module(const spec::ModelConfig& model,
+                                                  const spec::LoraConfig& lora) {
+  const account::ParameterTable table = account::parameter_table(model, lora);
+  const std::string first_block = hf_block(model.architecture, 0);
+  std::map<std::string, int64_t> counts;
+  for_each_adapter(model, table, [&](const HfPlace& place, const Parameter&, const Parameter&) {
+    const std::string module = module_at(place);
+    if (module.starts_with(first_block)) ++counts[module.substr(first_block.size())];
+  });
+  return counts;
 }
 
 }  // namespace
 
 std::vector<PeftTensor> peft_tensors(const spec::ModelConfig& model,
                                      const account::ParameterTable& table) {
-  const bool llama = model.architecture == spec::Architecture::llama;
-  const std::string prefix =
-      std::string("base_model.model.") + (llama ? "model.layers." : "transformer.h.");
-  std::vector<PeftTensor> all;
-  for (int64_t layer = 0; layer < model.num_hidden_layers; ++layer) {
-    std::vector<PeftTensor> block;
-    const auto& targets = spec::lora_targets();
-    for (size_t i = 0; i < targets.size(); ++i) {
-      const int unit = static_cast<int>(layer) + 1;
-      const Parameter* a = table.find(unit, a_role(i));
-      if (a == nullptr) continue;
-      const Parameter* b = table.find(unit, static_cast<Role>(static_cast<int>(a_role(i)) + 1));
-      CHECK(b != nullptr, "an adapter without its second half");
-      add_part(model, targets[i], *a, *b, prefix + std::to_string(layer) + ".", block);
-    }
-    all.insert(all.end(), block.begin(), block.end());
-  }
-  return all;
+  std::vector<PeftTensor> tensors;
+  for_each_adapter(model, table, [&](const HfPlace& place, const Parameter& a, const Parameter& b) {
+    add_adapter(place, a, b, tensors);
+  });
+  return tensors;
 }
 
 std::string peft_config_json(const spec::ModelConfig& model, const spec::LoraConfig& lora,
@@ -104,11 +82,11 @@ std::string peft_config_json(const spec::ModelConfig& model, const spec::LoraCon
   ordered_json targets = ordered_json::array();
   ordered_json ranks = ordered_json::object();
   ordered_json alphas = ordered_json::object();
-  for (const auto& [module, parts] : targets_by_module(model, lora)) {
+  for (const auto& [module, count] : adapters_by_module(model, lora)) {
     targets.push_back(module);
-    if (parts.size() == 1) continue;
-    ranks[module] = lora.rank * static_cast<int64_t>(parts.size());
-    alphas[module] = alpha * static_cast<double>(parts.size());
+    if (count == 1) continue;
+    ranks[module] = lora.rank * count;
+    alphas[module] = alpha * static_cast<double>(count);
   }
   ordered_json json = {
       {"peft_type", "LORA"},

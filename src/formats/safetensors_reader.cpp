@@ -4,11 +4,11 @@
 #include <array>
 #include <cerrno>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "core/error.h"
 #include "formats/safetensors.h"
+#include "formats/strict_json.h"
 
 namespace tessera::formats {
 namespace {
@@ -32,26 +32,11 @@ core::MappedFile open_file(const std::string& path) {
   }
 }
 
-/// The header as JSON, where no object names a key twice and nothing is nested deeper than it may.
 json parse_header(const std::string& path, std::string_view text) {
   constexpr int kMaxDepth = 3;  // header, tensor, shape
   if (text.empty() || text[0] != '{') refuse(path, "its header does not begin with {");
-  std::vector<std::set<std::string>> names;
-  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (depth > kMaxDepth) refuse(path, "its header is nested too deeply");
-    if (event == json::parse_event_t::object_start) names.emplace_back();
-    if (event == json::parse_event_t::object_end) names.pop_back();
-    if (event == json::parse_event_t::key) {
-      const std::string name = parsed.get<std::string>();
-      if (!names.back().insert(name).second) refuse(path, "duplicate name \"" + name + "\"");
-    }
-    return true;
-  };
-  try {
-    return json::parse(text, watch);
-  } catch (const json::exception& error) {
-    refuse(path, fmt::format("its header is not JSON: {}", error.what()));
-  }
+  return parse_json(text, kMaxDepth,
+                    [&](const std::string& why) { refuse(path, "its header: " + why); });
 }
 
 struct ElementType {

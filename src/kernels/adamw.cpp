@@ -61,8 +61,7 @@ const Grad* readable(const Grad* grad, Grad* /*buffer*/, int64_t /*n*/) {
   return grad;
 }
 const float* readable(const int64_t* sums, float* buffer, int64_t n) {
-  constexpr float kUnit = 1.0f / static_cast<float>(int64_t{1} << kFixedPointBits);
-  for (int64_t i = 0; i < n; ++i) buffer[i] = static_cast<float>(sums[i]) * kUnit;
+  for (int64_t i = 0; i < n; ++i) buffer[i] = from_fixed_point(sums[i]);
   return buffer;
 }
 template <class Grad>

@@ -22,8 +22,8 @@ struct AdamwOptions {
 };
 
 /// master, m, v [n] (fp32) are updated in place from grad [n] (fp32, bf16, or the int64 sums of
-/// fixed_point.h); weight [n] receives
-/// master in its own dtype (bf16 or fp32). weight may be master itself (fp32 training).
+/// fixed_point.h); weight [n] receives master in its own dtype (bf16 or fp32). weight may be master
+/// itself (fp32 training).
 void adamw(View weight, View master, View m, View v, ConstView grad, const AdamwOptions& options);
 
 /// The sum of x² in fp64, over fixed blocks, the same for every number of threads; of the int64

@@ -1,6 +1,5 @@
 #include "kernels/elementwise.h"
 
-#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -45,8 +44,7 @@ void copy_rows(View y, int64_t y_stride, ConstView x, int64_t x_stride, int64_t 
   const int64_t element = core::size_of(y.dtype);
   auto* out = static_cast<std::byte*>(y.data);
   const auto* in = static_cast<const std::byte*>(x.data);
-  const int64_t block = std::max<int64_t>(1, kElementBlock / std::max<int64_t>(1, width));
-  parallel_blocks(rows, block, rows * width, [=](int64_t first, int64_t count) {
+  parallel_blocks(rows, rows_of_a_block(width), rows * width, [=](int64_t first, int64_t count) {
     for (int64_t n = first; n < first + count; ++n) {
       std::memcpy(out + n * y_stride * element, in + n * x_stride * element,
                   static_cast<size_t>(width * element));

@@ -89,9 +89,8 @@ void from_fixed_point(View out, ConstView sums) {
   CHECK(out.elements() == sums.elements(), "from_fixed_point: as many results as sums");
   auto* to = out.as<float>();
   const auto* from = sums.as<int64_t>();
-  constexpr float kUnit = 1.0f / static_cast<float>(int64_t{1} << kFixedPointBits);
   parallel_blocks(out.elements(), kElementBlock, out.elements(), [=](int64_t first, int64_t count) {
-    for (int64_t i = first; i < first + count; ++i) to[i] = static_cast<float>(from[i]) * kUnit;
+    for (int64_t i = first; i < first + count; ++i) to[i] = from_fixed_point(from[i]);
   });
 }
 

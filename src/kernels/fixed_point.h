@@ -13,9 +13,15 @@ using core::ConstView;
 using core::View;
 
 inline constexpr int kFixedPointBits = 40;
-/// The largest magnitude of a sum that adding may leave, as an integer. 1,024 ranks can add such
+/// The largest magnitude of a sum that adding may leave, as an integer. 1,023 ranks can add such
 /// sums without overflow.
 inline constexpr int64_t kFixedPointLimit = int64_t{1} << 53;
+
+/// The number that a sum stands for, rounded once.
+constexpr float from_fixed_point(int64_t sum) {
+  constexpr float kUnit = 1.0f / static_cast<float>(int64_t{1} << kFixedPointBits);
+  return static_cast<float>(sum) * kUnit;
+}
 
 /// sums [n] (int64) += terms [n] (fp32 or bf16). False when a term is not finite or 2^11 or more,
 /// or a sum leaves the limit: the sums are worth nothing then.

@@ -9,6 +9,10 @@
 
 namespace tessera::kernels {
 
+inline constexpr auto kFixedPointScale = static_cast<double>(int64_t{1} << kFixedPointBits);
+/// A scaled term of this magnitude or more is refused: 2^11 before it was scaled.
+inline constexpr double kFixedPointTermLimit = 0x1p51;
+
 /// n terms into n sums; false as add_fixed_point says. Serial.
 template <class T>
 using AddFixedPoint = bool(int64_t* sums, const T* terms, int64_t n);

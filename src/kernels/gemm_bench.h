@@ -34,8 +34,7 @@ struct GemmModel {
   int64_t qkv_size = 0;        ///< (H + 2G) · D
   int64_t attention_size = 0;  ///< H · D
   int64_t intermediate_size = 0;
-  int64_t up_size =
-      0;  ///< outputs of the MLP's first product: twice as many with a gate; 0: as many
+  int64_t up_size = 0;        ///< outputs of the MLP's first product; 0: intermediate_size
   int64_t vocab_size = 0;     ///< V
   int64_t logits_rows = 0;    ///< tokens whose logits exist at a time; at most `tokens`
   int64_t logits_stride = 0;  ///< elements from a row of logits to the next; 0 for V

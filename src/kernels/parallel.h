@@ -14,6 +14,11 @@ inline constexpr int64_t kParallelFrom = int64_t{1} << 15;
 /// enough that operands of several passes stay in cache.
 inline constexpr int64_t kElementBlock = int64_t{1} << 14;
 
+/// Rows of `width` elements that make such a block.
+constexpr int64_t rows_of_a_block(int64_t width) {
+  return width < 1 ? kElementBlock : width < kElementBlock ? kElementBlock / width : 1;
+}
+
 /// Calls body(i) for i in [0, count), on the calling thread's team where `elements`, the size of
 /// all the work, makes that pay. The bodies must not throw, nor touch what another writes. Under
 /// ThreadSanitizer, which cannot see into OpenMP's runtime, always on the calling thread.

@@ -1,6 +1,5 @@
 #include "kernels/rmsnorm.h"
 
-#include <algorithm>
 #include <type_traits>
 #include <vector>
 
@@ -14,13 +13,6 @@
 namespace tessera::kernels {
 
 namespace {
-
-/// Rows that a thread takes at once, where rows are independent: some 8 K elements, since the norm
-/// of a head has many short rows.
-int64_t row_block(int64_t C) {
-  constexpr int64_t kElements = int64_t{1} << 13;
-  return std::max<int64_t>(1, kElements / std::max<int64_t>(1, C));
-}
 
 template <class T>
 RmsnormTable<T> rmsnorm_ref() {
@@ -52,7 +44,7 @@ void rmsnorm_forward(View y, View rstd, ConstView x, ConstView weight, float eps
     const T* in = x.as<T>();
     const T* w = weight.as<T>();
     const auto kernel = rmsnorm<T>().forward;
-    parallel_blocks(N, row_block(C), N * C, [=](int64_t n, int64_t rows) {
+    parallel_blocks(N, rows_of_a_block(C), N * C, [=](int64_t n, int64_t rows) {
       kernel(out + n * C, rstds + n, in + n * C, w, rows, C, eps);
     });
   });
@@ -74,7 +66,7 @@ void rmsnorm_backward_input(View dx, ConstView dresidual, ConstView dy, ConstVie
     const T* w = weight.as<T>();
     const F* rstds = rstd.as<F>();
     const auto kernel = rmsnorm<T>().backward_input;
-    parallel_blocks(N, row_block(C), N * C, [=](int64_t n, int64_t rows) {
+    parallel_blocks(N, rows_of_a_block(C), N * C, [=](int64_t n, int64_t rows) {
       const int64_t at = n * C;
       kernel(out + at, residual == nullptr ? nullptr : residual + at, gradient + at, in + at, w,
              rstds + n, rows, C);

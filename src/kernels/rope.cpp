@@ -1,6 +1,5 @@
 #include "kernels/rope.h"
 
-#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
@@ -33,7 +32,7 @@ RopeTable<T> rope() {
   }
 }
 
-/// Tokens are independent; a thread takes some 8 K elements at once.
+/// Tokens are independent.
 template <bool kForward>
 void turn(View x, ConstView cos, ConstView sin, const RopeShape& shape) {
   const int64_t half = shape.head_dim / 2;
@@ -51,14 +50,14 @@ void turn(View x, ConstView cos, ConstView sin, const RopeShape& shape) {
     const auto table = rope<T>();
     const auto kernel = kForward ? table.forward : table.backward;
     const RopeShape sizes = shape;
-    const int64_t block = std::max<int64_t>(1, (int64_t{1} << 13) / std::max<int64_t>(1, width));
-    parallel_blocks(tokens, block, tokens * width, [=](int64_t first, int64_t count) {
-      for (int64_t n = first; n < first + count; ++n) {
-        const int64_t angles = n % sizes.seq_len * half;
-        kernel(rows + n * sizes.row_elements, cosines + angles, sines + angles, sizes.num_heads,
-               half);
-      }
-    });
+    parallel_blocks(tokens, rows_of_a_block(width), tokens * width,
+                    [=](int64_t first, int64_t count) {
+                      for (int64_t n = first; n < first + count; ++n) {
+                        const int64_t angles = n % sizes.seq_len * half;
+                        kernel(rows + n * sizes.row_elements, cosines + angles, sines + angles,
+                               sizes.num_heads, half);
+                      }
+                    });
   });
 }
 

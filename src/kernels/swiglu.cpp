@@ -1,6 +1,5 @@
 #include "kernels/swiglu.h"
 
-#include <algorithm>
 #include <type_traits>
 
 #include "kernels/dispatch.h"
@@ -32,11 +31,6 @@ SwigluTable<T> swiglu() {
   }
 }
 
-/// Rows that a thread takes at once.
-int64_t row_block(int64_t I) {
-  return std::max<int64_t>(1, kElementBlock / std::max<int64_t>(1, I));
-}
-
 }  // namespace
 
 void swiglu_forward(View y, ConstView gate_up) {
@@ -47,7 +41,7 @@ void swiglu_forward(View y, ConstView gate_up) {
     T* out = y.as<T>();
     const T* in = gate_up.as<T>();
     const auto kernel = swiglu<T>().forward;
-    parallel_blocks(N, row_block(I), N * I,
+    parallel_blocks(N, rows_of_a_block(I), N * I,
                     [=](int64_t n, int64_t rows) { kernel(out + n * I, in + n * 2 * I, rows, I); });
   });
 }
@@ -62,7 +56,7 @@ void swiglu_backward(View dgate_up, ConstView dy, ConstView gate_up) {
     const T* gradient = dy.as<T>();
     const T* in = gate_up.as<T>();
     const auto kernel = swiglu<T>().backward;
-    parallel_blocks(N, row_block(I), 2 * N * I, [=](int64_t n, int64_t rows) {
+    parallel_blocks(N, rows_of_a_block(I), 2 * N * I, [=](int64_t n, int64_t rows) {
       kernel(out + n * 2 * I, gradient + n * I, in + n * 2 * I, rows, I);
     });
   });

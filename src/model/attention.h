@@ -13,8 +13,8 @@
 
 namespace tessera::model {
 
-/// Kept by forward until backward_weight; with Keep::selected qkv alone, and the rest from
-/// recompute on.
+/// Kept by forward until backward_weight; with Keep::selected qkv alone (with qk_norm as it was
+/// before the norms), and the rest from recompute on.
 struct AttentionSaved {
   View qkv;             ///< [N, (H + 2G) · D]: what attention reads, queries and keys rotated
   View context;         ///< [N, H · D]: the heads' outputs, what o_proj reads

@@ -5,6 +5,7 @@
 // same contract.
 
 #include <memory>
+#include <optional>
 
 #include "model/layer.h"
 #include "spec/model_config.h"
@@ -19,11 +20,11 @@ enum class Split : uint8_t {
 };
 
 /// A product of the model. `fused` neighbours in the parameter table, from `weight` and `bias` on,
-/// are served by one product. The bias may be absent from the table.
+/// are served by one product.
 struct LinearSpec {
   int unit = 0;
   account::Role weight{};
-  account::Role bias{};
+  std::optional<account::Role> bias;  ///< may be absent from the table
   int fused = 1;
   Split split = Split::none;
 };

@@ -19,7 +19,10 @@ class DenseLinear final : public Linear {
   BoundParameter weight() const {
     return parameters_.get_fused(spec_.unit, spec_.weight, spec_.fused);
   }
-  BoundParameter bias() const { return parameters_.get_fused(spec_.unit, spec_.bias, spec_.fused); }
+  BoundParameter bias() const {
+    if (!spec_.bias) return {};
+    return parameters_.get_fused(spec_.unit, *spec_.bias, spec_.fused);
+  }
 
   const Parameters& parameters_;
   LinearSpec spec_;

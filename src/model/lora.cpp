@@ -73,16 +73,14 @@ std::unique_ptr<Linear> LoraFactory::linear(const Parameters& parameters,
   for (int i = 0; i < spec.fused; ++i) {
     const auto weight = static_cast<Role>(static_cast<int>(spec.weight) + i);
     const int64_t width = table.find(spec.unit, weight)->shape[0];
-    const std::optional<Role> a = account::adapter_of(weight);
-    if (a && table.find(spec.unit, *a) != nullptr) {
+    const std::optional<account::AdapterRoles> roles = account::adapter_of(weight);
+    if (roles && table.find(spec.unit, roles->a) != nullptr) {
       // What cuts the product's inputs cuts A's, what cuts its outputs cuts B's. Neither has a
-      // bias: no block has a parameter of the role that is named for it.
-      const auto b = static_cast<Role>(static_cast<int>(*a) + 1);
+      // bias.
       const Split cut_a = spec.split == Split::inputs ? Split::inputs : Split::none;
       const Split cut_b = spec.split == Split::outputs ? Split::outputs : Split::none;
-      const Role no_bias = Role::head_weight;
-      adapters.push_back({base_.linear(parameters, {spec.unit, *a, no_bias, 1, cut_a}),
-                          base_.linear(parameters, {spec.unit, b, no_bias, 1, cut_b}), first});
+      adapters.push_back({base_.linear(parameters, {spec.unit, roles->a, {}, 1, cut_a}),
+                          base_.linear(parameters, {spec.unit, roles->b, {}, 1, cut_b}), first});
     }
     first += width;
   }

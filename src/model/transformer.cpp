@@ -14,8 +14,7 @@
 //     2 × [T, D/2]               sines and cosines, where positions are rotary, in statistics_dtype
 //     2 × [N, C]                 the gradient of the residual stream, read by a block and written
 //     [N, C]                     the embedding's output
-//     per block: [N, C]          its output, then its BlockSaved (with selective recompute a part
-//     of
+//     per block: [N, C]          its output, then its BlockSaved (with selective recompute some of
 //                                it, with full recompute nothing)
 //     then, one after another, the largest being the peak:
 //       a block's forward        what is not kept of BlockSaved; attention's scratch (see block.h)

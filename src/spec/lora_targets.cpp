@@ -13,8 +13,12 @@ const std::vector<LoraTarget>& lora_targets() {
   return targets;
 }
 
+bool has_product(Architecture architecture, std::string_view name) {
+  return name != "gate_proj" || architecture == Architecture::llama;
+}
+
 bool has_adapter(const LoraConfig& lora, Architecture architecture, std::string_view name) {
-  if (lora.rank == 0 || (name == "gate_proj" && architecture == Architecture::gpt2)) return false;
+  if (lora.rank == 0 || !has_product(architecture, name)) return false;
   return std::any_of(lora.targets.begin(), lora.targets.end(), [&](const std::string& target) {
     return target == name || target == kAllLinear;
   });

@@ -19,6 +19,9 @@ const std::vector<LoraTarget>& lora_targets();
 /// The word in lora.targets for all of them.
 inline constexpr std::string_view kAllLinear = "all-linear";
 
+/// Whether blocks of that family have the product of that name, one of lora_targets'.
+bool has_product(Architecture architecture, std::string_view name);
+
 /// Whether the product of that name has an adapter in a model of that family.
 bool has_adapter(const LoraConfig& lora, Architecture architecture, std::string_view name);
 

@@ -22,6 +22,7 @@ class Validator {
     check_limits();
     check_model();
     check_rope();
+    check_unread_rope();
     check_data();
     check_precision();
     check_lora();
@@ -47,6 +48,12 @@ class Validator {
       if (bad_.count(key) != 0) return false;
     }
     return true;
+  }
+
+  /// Whether the key has another value than its default.
+  bool changed(std::string_view key) const {
+    const Option& option = *find_option(key);
+    return option.get(config_) != option.get(RunConfig{});
   }
 
   void check_limits() {
@@ -89,59 +96,56 @@ class Validator {
     }
   }
 
-  /// Rotary positions: what llama needs of them, and what nobody would read.
+  /// What rotary positions need.
   void check_rope() {
+    if (config_.model.architecture != Architecture::llama) return;
     const ModelConfig model = resolved(config_.model);
     const RopeScaling& scaling = config_.model.rope_scaling;
-    const RopeScaling defaults;
-    const bool rotary = model.architecture == Architecture::llama;
-    if (rotary && ok({"model.head_dim", "model.hidden_size", "model.num_attention_heads"}) &&
+    if (ok({"model.head_dim", "model.hidden_size", "model.num_attention_heads"}) &&
         model.head_dim % 2 != 0) {
       add("model.head_dim", "is odd: rotary positions turn pairs",
           std::to_string(model.head_dim + 1));
     }
-    const auto unread = [&](std::string_view key, bool changed, std::string_view reader) {
-      if (changed)
-        add(key, "is not used: only " + std::string(reader) + " reads it", "leave it out");
-    };
-    const ModelConfig gpt2;
-    unread("model.rope_theta", !rotary && model.rope_theta != gpt2.rope_theta,
-           "model.architecture = \"llama\"");
-    unread("model.qk_norm", !rotary && model.qk_norm, "model.architecture = \"llama\"");
-    if (!rotary && scaling != defaults) {
-      add("model.rope_scaling.rope_type", "is not used: gpt2 has no rotary positions",
-          "leave rope_scaling out, or model.architecture = \"llama\"");
-      return;
-    }
-    const RopeType type = scaling.rope_type;
-    const bool llama3 = type == RopeType::llama3;
-    const bool yarn = type == RopeType::yarn;
-    unread("model.rope_scaling.factor", type == RopeType::none && scaling.factor != 1,
-           "a rope_scaling.rope_type");
-    unread("model.rope_scaling.low_freq_factor",
-           !llama3 && scaling.low_freq_factor != defaults.low_freq_factor, "rope_type llama3");
-    unread("model.rope_scaling.high_freq_factor",
-           !llama3 && scaling.high_freq_factor != defaults.high_freq_factor, "rope_type llama3");
-    unread("model.rope_scaling.original_max_position_embeddings",
-           !llama3 && !yarn && scaling.original_max_position_embeddings != 0,
-           "rope_type llama3 or yarn");
-    unread("model.rope_scaling.beta_fast", !yarn && scaling.beta_fast != defaults.beta_fast,
-           "rope_type yarn");
-    unread("model.rope_scaling.beta_slow", !yarn && scaling.beta_slow != defaults.beta_slow,
-           "rope_type yarn");
-    unread("model.rope_scaling.attention_factor",
-           !yarn && scaling.attention_factor != defaults.attention_factor, "rope_type yarn");
-    if (yarn && ok({"model.rope_theta"}) && model.rope_theta <= 1) {
+    if (scaling.rope_type == RopeType::yarn && ok({"model.rope_theta"}) && model.rope_theta <= 1) {
       add("model.rope_theta", "has to be more than 1 with rope_type yarn: pairs turn at its powers",
           "10000");
     }
-    if (llama3 && scaling.high_freq_factor <= scaling.low_freq_factor &&
+    if (scaling.rope_type == RopeType::llama3 &&
+        scaling.high_freq_factor <= scaling.low_freq_factor &&
         ok({"model.rope_scaling.high_freq_factor", "model.rope_scaling.low_freq_factor"})) {
       add("model.rope_scaling.high_freq_factor",
           "has to be more than low_freq_factor " +
               to_text(find_option("model.rope_scaling.low_freq_factor")->get(config_)),
           "4, with a low_freq_factor of 1");
     }
+  }
+
+  /// Keys of the Llama family and of one rope_type that nothing would read.
+  void check_unread_rope() {
+    const auto unread = [&](std::string_view key, bool has_reader, std::string_view reader) {
+      if (has_reader || !changed(key)) return;
+      add(key, "is not used: only " + std::string(reader) + " reads it", "leave it out");
+    };
+    const bool rotary = config_.model.architecture == Architecture::llama;
+    unread("model.rope_theta", rotary, "model.architecture = \"llama\"");
+    unread("model.qk_norm", rotary, "model.architecture = \"llama\"");
+    if (!rotary) {
+      if (config_.model.rope_scaling == RopeScaling{}) return;
+      add("model.rope_scaling.rope_type", "is not used: gpt2 has no rotary positions",
+          "leave rope_scaling out, or model.architecture = \"llama\"");
+      return;
+    }
+    const RopeType type = config_.model.rope_scaling.rope_type;
+    const bool llama3 = type == RopeType::llama3;
+    const bool yarn = type == RopeType::yarn;
+    unread("model.rope_scaling.factor", type != RopeType::none, "a rope_scaling.rope_type");
+    unread("model.rope_scaling.low_freq_factor", llama3, "rope_type llama3");
+    unread("model.rope_scaling.high_freq_factor", llama3, "rope_type llama3");
+    unread("model.rope_scaling.original_max_position_embeddings", llama3 || yarn,
+           "rope_type llama3 or yarn");
+    unread("model.rope_scaling.beta_fast", yarn, "rope_type yarn");
+    unread("model.rope_scaling.beta_slow", yarn, "rope_type yarn");
+    unread("model.rope_scaling.attention_factor", yarn, "rope_type yarn");
   }
 
   void check_data() {
@@ -179,21 +183,16 @@ class Validator {
 
   void check_lora() {
     const LoraConfig& lora = config_.lora;
-    const LoraConfig defaults;
     if (lora.rank == 0) {
-      if (lora.alpha != defaults.alpha) {
-        add("lora.alpha", "is not used: there are no adapters", "leave it out, or lora.rank = 8");
-      }
-      if (lora.targets != defaults.targets) {
-        add("lora.targets", "is not used: there are no adapters", "leave it out, or lora.rank = 8");
+      for (const char* key : {"lora.alpha", "lora.targets"}) {
+        if (!changed(key)) continue;
+        add(key, "is not used: there are no adapters", "leave it out, or lora.rank = 8");
       }
       return;
     }
     std::vector<std::string_view> products;
     for (const LoraTarget& target : lora_targets()) {
-      const bool gate = target.name == "gate_proj";
-      if (!gate || config_.model.architecture == Architecture::llama)
-        products.push_back(target.name);
+      if (has_product(config_.model.architecture, target.name)) products.push_back(target.name);
     }
     products.push_back(kAllLinear);
     if (lora.targets.empty()) {
@@ -272,7 +271,6 @@ class Validator {
 
   /// Keys that were changed and that this run would not use.
   void check_unused() {
-    const RunConfig defaults;
     const LrSchedulerConfig& schedule = config_.lr_scheduler;
     const int64_t steps = config_.training.steps;
     if (ok({"lr_scheduler.warmup_steps", "training.steps"}) && schedule.warmup_steps > steps) {
@@ -281,7 +279,7 @@ class Validator {
           std::to_string(steps) + " or less");
     }
     if (schedule.decay == Decay::constant && ok({"lr_scheduler.min_lr_factor"}) &&
-        schedule.min_lr_factor != defaults.lr_scheduler.min_lr_factor) {
+        changed("lr_scheduler.min_lr_factor")) {
       add("lr_scheduler.min_lr_factor", "is not used: the decay is constant",
           "leave it out, or decay = cosine");
     }

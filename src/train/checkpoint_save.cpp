@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "formats/manifest.h"
 #include "formats/safetensors.h"
 #include "train/agreement.h"
@@ -117,7 +118,7 @@ void save_checkpoint(const fs::path& folder, const parallel::ModelState& state,
       if (!first_rank) return;
       const formats::Manifest manifest = make_manifest(state, comm.size(), header, digests);
       write_file_atomically(temporary / "manifest.json", formats::to_json(manifest));
-      sync_to_disk(temporary);
+      core::sync_to_disk(temporary.string());
       put_in_place(temporary, folder);
     });
   } catch (const core::CommError&) {

@@ -16,8 +16,9 @@ namespace tessera::train {
 struct Conversion {
   std::filesystem::path output;
   bool overwrite = false;
-  std::optional<core::DType> dtype;  ///< fp32 or bf16; nothing: what holds the weights
-  int64_t max_shard_bytes = int64_t{5'000'000'000};  ///< of a Hugging Face file
+  /// fp32 or bf16. Nothing: what holds the weights in a checkpoint, and fp32 in others' files.
+  std::optional<core::DType> dtype;
+  int64_t max_shard_bytes = formats::HfWeightsOptions{}.max_shard_bytes;
   std::string tokenizer;  ///< to go along; empty: the one that the weights have
 };
 

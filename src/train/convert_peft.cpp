@@ -92,8 +92,7 @@ Converted convert_to_peft(const WeightsPath& weights, const Conversion& conversi
     lazy.push_back({tensor.name, result.dtype, tensor.shape,
                     [&assembler, &tensor] { return assembler.make(tensor); }});
   }
-  formats::write_lazy_safetensors((folder.path() / "adapter_model.safetensors").string(), lazy,
-                                  {{"format", "pt"}});
+  formats::write_lazy_safetensors((folder.path() / "adapter_model.safetensors").string(), lazy);
   result.files = {"adapter_config.json", "adapter_model.safetensors"};
   folder.commit();
   return result;

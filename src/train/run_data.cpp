@@ -7,15 +7,32 @@
 
 namespace tessera::train {
 
-// `data` does not know `spec`: its enumerations have the same values.
-static_assert(int{static_cast<uint8_t>(data::DataFormat::megatron)} ==
-              int{static_cast<uint8_t>(spec::DataFormat::megatron)});
+namespace {
+
+/// `data` does not know `spec`.
+data::DataFormat data_format(spec::DataFormat format) {
+  switch (format) {
+    case spec::DataFormat::automatic:
+      break;
+    case spec::DataFormat::text:
+      return data::DataFormat::text;
+    case spec::DataFormat::llmc:
+      return data::DataFormat::llmc;
+    case spec::DataFormat::nanogpt:
+      return data::DataFormat::nanogpt;
+    case spec::DataFormat::megatron:
+      return data::DataFormat::megatron;
+  }
+  return data::DataFormat::automatic;
+}
+
+}  // namespace
 
 RunData load_run_data(const spec::RunConfig& config) {
   RunData run;
   run.tokenizer = data::load_tokenizer(config.data.tokenizer);
   data::DataSource source{config.data.path, run.tokenizer};
-  source.format = static_cast<data::DataFormat>(config.data.format);
+  source.format = data_format(config.data.format);
   source.encoding.parse_special = config.data.special_tokens == spec::SpecialTokens::parse;
   source.encoding.keep_invalid_bytes = config.data.invalid_utf8 == spec::InvalidUtf8::keep;
   data::Corpus corpus = data::load_corpus(source);

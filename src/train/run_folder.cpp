@@ -131,10 +131,6 @@ void write_file_atomically(const fs::path& path, const std::string& content) {
   core::write_atomically(path.string(), content);
 }
 
-void sync_to_disk(const fs::path& path) {
-  core::sync_to_disk(path.string());
-}
-
 std::string read_file(const fs::path& path) {
   return core::read_file(path.string());
 }

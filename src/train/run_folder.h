@@ -58,9 +58,6 @@ std::string start_name();
 /// RunError naming the path and the system's reason; the old file is intact then.
 void write_file_atomically(const std::filesystem::path& path, const std::string& content);
 
-/// Flushes a file or folder to the disk. Throws RunError.
-void sync_to_disk(const std::filesystem::path& path);
-
 /// The whole of a file. Throws RunError naming the path and the reason.
 std::string read_file(const std::filesystem::path& path);
 

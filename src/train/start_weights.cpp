@@ -140,11 +140,10 @@ OpenWeights open_checkpoint(const WeightsPath& weights) {
   if (open.config.lora.rank > 0) open.notes.emplace_back("adapters are merged into the weights");
   open.config.lora = {};
   open.read = [files, table, scale](const account::Parameter& parameter, core::View out) {
-    const std::optional<account::Role> role = account::adapter_of(parameter.role);
-    const account::Parameter* a = role ? table->find(parameter.unit, *role) : nullptr;
+    const std::optional<account::AdapterRoles> roles = account::adapter_of(parameter.role);
+    const account::Parameter* a = roles ? table->find(parameter.unit, roles->a) : nullptr;
     if (a == nullptr) return files.read(parameter, out);
-    const auto role_of_b = static_cast<account::Role>(static_cast<int>(*role) + 1);
-    const account::Parameter* b = table->find(parameter.unit, role_of_b);
+    const account::Parameter* b = table->find(parameter.unit, roles->b);
     std::vector<float> values(static_cast<size_t>(parameter.elements()));
     files.read(parameter, core::View{values.data(), core::DType::f32, parameter.shape});
     merge_adapter(files, *a, *b, scale, values);

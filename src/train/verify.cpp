@@ -120,22 +120,17 @@ double relative_l2(const std::vector<float>& a, const std::vector<float>& b, boo
   return absolute || reference == 0 ? std::sqrt(difference) : std::sqrt(difference / reference);
 }
 
-bool ends_with(const std::string& name, std::string_view suffix) {
-  return name.size() >= suffix.size() &&
-         name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
-}
-
 /// The softmax does not see a constant added to all scores of a query, so the true gradient of a
 /// key bias is zero, and what is computed is rounding: it is compared absolutely. (Where keys are
 /// rotated little of it is left, with the same rounding.)
 bool has_no_true_gradient(const std::string& name) {
-  return ends_with(name, "k_proj.bias");
+  return name.ends_with("k_proj.bias");
 }
 
 /// So is an adapter's B, which starts at zero: after a few steps its size is what AdamW has walked,
 /// and elements whose gradient is small have walked by the sign of rounding.
 bool is_all_walk(const std::string& name) {
-  return has_no_true_gradient(name) || ends_with(name, "lora_B.weight");
+  return has_no_true_gradient(name) || name.ends_with("lora_B.weight");
 }
 
 /// Step and tensor where the records part first: the first step whose loss or norm is off, and the

@@ -1,39 +1,20 @@
 #include "data/token_file.h"
 
-#include <cstring>
-
 #include "data/token_writer.h"
 #include "support.h"
+#include "token_files.h"
 
 namespace tessera::data {
 namespace {
 
+using testing::all_of;
 using ::testing::ElementsAre;
+using testing::Ids;
+using testing::raw_file;
 using testing::read_file;
 using testing::RefusesWith;
 using testing::TemporaryFolder;
-using Ids = std::vector<int32_t>;
-
-std::string written(const TemporaryFolder& folder, const Ids& ids, int64_t vocab_size) {
-  const std::string path = folder / "t.bin";
-  TokenFileWriter writer(path, vocab_size);
-  writer.append(ids);
-  writer.finish();
-  return path;
-}
-
-/// A file as another program would write it.
-std::string raw_file(const std::vector<uint32_t>& words, const std::string& body) {
-  std::string file(1024, '\0');
-  std::memcpy(file.data(), words.data(), words.size() * 4);
-  return file + body;
-}
-
-Ids all_of(const TokenFile& file) {
-  Ids ids(static_cast<size_t>(file.num_tokens()));
-  file.read(0, ids);
-  return ids;
-}
+using testing::written;
 
 TEST(TokenFile, ReadsLlmcsUint16Bytes) {
   const TemporaryFolder folder;

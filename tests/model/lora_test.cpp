@@ -81,10 +81,10 @@ TEST(LoraLinear, AddsTheScaledLowRankProductsToTheirPartsOfAFusedProduct) {
   adapted->forward(pass, y, x);
   plain->forward(pass, base, x);
 
-  const auto expect_part = [&](Role a_role, int64_t first, int64_t width) {
-    const View a = model.parameters_->get(1, a_role).value;
-    const auto b_role = static_cast<Role>(static_cast<int>(a_role) + 1);
-    const View b = model.parameters_->get(1, b_role).value;
+  const auto expect_part = [&](Role weight, int64_t first, int64_t width) {
+    const account::AdapterRoles roles = account::adapter_of(weight).value();
+    const View a = model.parameters_->get(1, roles.a).value;
+    const View b = model.parameters_->get(1, roles.b).value;
     for (int64_t n = 0; n < N; ++n) {
       for (int64_t j = 0; j < width; ++j) {
         double sum = 0;
@@ -99,8 +99,8 @@ TEST(LoraLinear, AddsTheScaledLowRankProductsToTheirPartsOfAFusedProduct) {
       }
     }
   };
-  expect_part(Role::q_lora_a, 0, 12);
-  expect_part(Role::v_lora_a, 18, 6);
+  expect_part(Role::q_weight, 0, 12);
+  expect_part(Role::v_weight, 18, 6);
   for (int64_t n = 0; n < N; ++n) {  // keys have no adapter
     for (int64_t j = 12; j < 18; ++j) {
       EXPECT_EQ(y.as<double>()[n * out + j], base.as<double>()[n * out + j]);

@@ -7,8 +7,6 @@
 namespace tessera::formats {
 namespace {
 
-constexpr std::string_view kLauncher =
-    "the launcher's: tessera launch --nproc-per-node N -- train …";
 constexpr std::string_view kWrapping = "a unit is a block of the model; nothing to set here";
 
 constexpr Row kRows[] = {
@@ -130,10 +128,6 @@ void map_shards(Mapper& m) {
   if (replicas && *replicas > 0 && *replicas < kMost && each > 0 && each < kMost) {
     m.set("parallelism.data_parallel_degree", std::to_string(*replicas * each), {replicate, shard});
   }
-}
-
-bool is_auto(const std::string& item) {
-  return item == "auto";
 }
 
 }  // namespace

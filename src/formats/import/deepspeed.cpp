@@ -143,10 +143,6 @@ void map_scheduler(Mapper& m) {
   }
 }
 
-bool is_auto(const std::string& item) {
-  return item == "auto";
-}
-
 }  // namespace
 
 ImportResult map_deepspeed(std::vector<Entry> entries) {

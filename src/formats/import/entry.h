@@ -3,6 +3,7 @@
 // What the readers of the four forms give to the maps: keys with values, in order.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tessera::formats {
@@ -31,6 +32,9 @@ struct ShellWord {
   bool ends_command = false;  ///< nothing after it belongs to a flag before it
 };
 std::vector<ShellWord> read_shell_words(const std::string& script);
+
+/// Whether a word begins with --, as flags do.
+bool is_flag(std::string_view word);
 
 /// Documents may nest this deep; deeper is refused, like aliases that lead in a circle.
 constexpr int kMaxImportDepth = 32;

@@ -7,30 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/utf8.h"
 #include "formats/config_io.h"
 #include "formats/import/mapper.h"
 
 namespace tessera::formats {
 namespace {
-
-/// The offset of the first byte that is not UTF-8; npos when all are.
-size_t invalid_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    if (length == 0 || lead > 0xf4 || i + length > text.size()) return i;
-    uint32_t point = length == 1 ? lead : lead & (0xffU >> (length + 1));
-    for (size_t k = 1; k < length; ++k) {
-      const auto byte = static_cast<unsigned char>(text[i + k]);
-      if ((byte & 0xc0) != 0x80) return i;
-      point = point << 6 | (byte & 0x3f);
-    }
-    const bool overlong = (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
-    if (overlong || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return i;
-    i += length;
-  }
-  return std::string_view::npos;
-}
 
 /// Fit for a comment or a line of a terminal.
 std::string printable(std::string text) {
@@ -68,10 +50,6 @@ const Row* megatron_row(const std::string& key) {
     if (row.source == key) return &row;
   }
   return nullptr;
-}
-
-bool is_flag(const std::string& word) {
-  return word.size() > 2 && word.compare(0, 2, "--") == 0;
 }
 
 /// Flags with their values; a word that belongs to none is an entry of its own.
@@ -134,9 +112,9 @@ std::string_view name_of(Unmapped kind) {
 }
 
 ImportResult import_config(System system, const std::string& text, const std::string& where) {
-  const size_t invalid = invalid_utf8(text);
-  if (invalid != std::string_view::npos) {
-    throw core::ConfigError(fmt::format("{}: is no text in UTF-8: byte {}", where, invalid));
+  const size_t valid = core::utf8_valid_prefix(text);
+  if (valid < text.size()) {
+    throw core::ConfigError(fmt::format("{}: is no text in UTF-8: byte {}", where, valid));
   }
   switch (system) {
     case System::megatron:
@@ -154,7 +132,7 @@ ImportResult import_config(System system, const std::string& text, const std::st
 ImportResult import_megatron_arguments(const std::vector<std::string>& words) {
   std::vector<ShellWord> arguments;
   for (size_t i = 0; i < words.size(); ++i) {
-    if (invalid_utf8(words[i]) != std::string_view::npos) {
+    if (core::utf8_valid_prefix(words[i]) < words[i].size()) {
       throw core::ConfigError(fmt::format("argument {} is no text in UTF-8", i + 1));
     }
     arguments.push_back({words[i], static_cast<int>(i) + 1, false});

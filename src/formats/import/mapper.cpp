@@ -68,6 +68,10 @@ size_t position_of(const std::string& key) {
 
 }  // namespace
 
+bool is_auto(const std::string& item) {
+  return item == "auto";
+}
+
 std::optional<bool> truth_of(const std::string& word) {
   const std::string w = lower(word);
   if (w == "true" || w == "yes" || w == "on" || w == "1") return true;

@@ -33,6 +33,11 @@ enum class Rule : uint8_t {
   elsewhere,  ///< `detail` says where
 };
 
+/// Reasons that rows of several systems share.
+inline constexpr std::string_view kLauncher =
+    "the launcher's: tessera launch --nproc-per-node N -- train …";
+inline constexpr std::string_view kRunFolder = "the run folder's: --run-dir of tessera train";
+
 struct Row {
   std::string_view source;
   Rule rule = Rule::none;
@@ -92,6 +97,9 @@ class Mapper {
   std::map<std::string, std::vector<size_t>> sources_;  ///< target → entries
   ImportResult result_;
 };
+
+/// For Mapper's `unsaid`: "auto" stands for what transformers' Trainer or Accelerate fills in.
+bool is_auto(const std::string& item);
 
 /// True for yes, on, true and 1 in any case, false for their opposites.
 std::optional<bool> truth_of(const std::string& word);

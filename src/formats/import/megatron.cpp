@@ -9,9 +9,6 @@
 namespace tessera::formats {
 namespace {
 
-constexpr std::string_view kLauncher =
-    "the launcher's: tessera launch --nproc-per-node N -- train …";
-constexpr std::string_view kFolder = "the run folder's: --run-dir of tessera train";
 constexpr std::string_view kOverlap = "how communication is done; nothing to set here";
 
 constexpr Row kRows[] = {
@@ -127,7 +124,7 @@ constexpr Row kRows[] = {
     {"--merge-file", Rule::none, "", "data.tokenizer names the folder that holds it"},
     {"--reset-attention-mask", Rule::sets, "data.document_mask", "true"},
     // What is kept and told.
-    {"--save", Rule::elsewhere, "", kFolder},
+    {"--save", Rule::elsewhere, "", kRunFolder},
     {"--load", Rule::none, "",
      "Megatron's checkpoints are not read; give training.load a checkpoint of ours"},
     {"--save-interval", Rule::same, "checkpoint.interval", ""},

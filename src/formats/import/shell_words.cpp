@@ -18,10 +18,6 @@ bool is_name_char(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-bool is_flag(const std::string& word) {
-  return word.size() > 2 && word.compare(0, 2, "--") == 0;
-}
-
 /// One word of the script as read: quotes are gone, what they held is not split.
 struct Token {
   std::string text;
@@ -159,7 +155,7 @@ std::string expanded_name(const std::string& word) {
   if (name.size() > 2 && name.front() == '{' && name.back() == '}') {
     name = name.substr(1, name.size() - 2);
     for (const char* all : {"[@]", "[*]"}) {
-      if (name.size() > 3 && name.compare(name.size() - 3, 3, all) == 0) {
+      if (name.size() > 3 && name.ends_with(all)) {
         name.resize(name.size() - 3);
       }
     }
@@ -251,6 +247,10 @@ class Script {
 };
 
 }  // namespace
+
+bool is_flag(std::string_view word) {
+  return word.size() > 2 && word.starts_with("--");
+}
 
 std::vector<ShellWord> read_shell_words(const std::string& script) {
   return Script(script).words();

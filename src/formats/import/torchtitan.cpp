@@ -10,16 +10,14 @@
 namespace tessera::formats {
 namespace {
 
-constexpr std::string_view kFolder = "the run folder's: --run-dir of tessera train";
-
 constexpr Row kRows[] = {
-    {"job.dump_folder", Rule::elsewhere, "", kFolder},
+    {"job.dump_folder", Rule::elsewhere, "", kRunFolder},
     {"job.description", Rule::none, "", ""},
     {"job.print_config", Rule::elsewhere, "", "tessera config check prints it"},
     {"profiling.enable_profiling", Rule::truth, "profiling.trace", ""},
     {"metrics.log_freq", Rule::same, "metrics.log_freq", ""},
     {"metrics.enable_tensorboard", Rule::truth, "metrics.tensorboard", ""},
-    {"metrics.save_tb_folder", Rule::elsewhere, "", kFolder},
+    {"metrics.save_tb_folder", Rule::elsewhere, "", kRunFolder},
     {"metrics.disable_color_printing", Rule::elsewhere, "", "the variable NO_COLOR says it"},
     {"model.name", Rule::reckoned, "model.preset", "counts with model.flavor"},
     {"model.flavor", Rule::reckoned, "model.preset", ""},
@@ -85,7 +83,7 @@ constexpr Row kRows[] = {
     {"parallelism.enable_async_tensor_parallel", Rule::only, "", "false"},
     {"checkpoint.enable", Rule::reckoned, "checkpoint.interval", ""},
     {"checkpoint.enable_checkpoint", Rule::reckoned, "checkpoint.interval", ""},
-    {"checkpoint.folder", Rule::elsewhere, "", kFolder},
+    {"checkpoint.folder", Rule::elsewhere, "", kRunFolder},
     {"checkpoint.interval", Rule::same, "checkpoint.interval", ""},
     {"checkpoint.interval_type", Rule::only, "", "steps"},
     {"checkpoint.keep_latest_k", Rule::same, "checkpoint.keep_latest_k", ""},

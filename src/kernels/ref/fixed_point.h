@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/fixed_point.h"
+#include "kernels/fixed_point_terms.h"
 #include "kernels/ref/scalar.h"
 
 namespace tessera::kernels::ref {
@@ -13,8 +13,8 @@ template <class T>
 bool add_fixed_point(int64_t* sums, const T* terms, int64_t n) {
   bool right = true;
   for (int64_t i = 0; i < n; ++i) {
-    const double scaled = std::ldexp(static_cast<double>(load(terms[i])), kFixedPointBits);
-    if (!(std::abs(scaled) < 0x1p51)) {  // NaN too
+    const double scaled = static_cast<double>(load(terms[i])) * kFixedPointScale;
+    if (!(std::abs(scaled) < kFixedPointTermLimit)) {  // NaN too
       right = false;
       continue;
     }

@@ -9,19 +9,17 @@
 namespace tessera::kernels::simd {
 namespace {
 
-constexpr double kScale = 0x1p40;
 constexpr double kMagic = 0x1.8p52;
-constexpr double kTermLimit = 0x1p51;
 
 #ifdef __AVX512F__
 constexpr int kTermsAtOnce = 8;
 
 /// sums[0 … 8) += terms; bits of what went wrong are returned.
 TESSERA_INLINE unsigned add_terms(int64_t* sums, __m256 terms) {
-  const __m512d scaled = _mm512_mul_pd(_mm512_cvtps_pd(terms), _mm512_set1_pd(kScale));
+  const __m512d scaled = _mm512_mul_pd(_mm512_cvtps_pd(terms), _mm512_set1_pd(kFixedPointScale));
   const __m512d magic = _mm512_set1_pd(kMagic);
   const unsigned beyond =
-      _mm512_cmp_pd_mask(_mm512_abs_pd(scaled), _mm512_set1_pd(kTermLimit), _CMP_NLT_UQ);
+      _mm512_cmp_pd_mask(_mm512_abs_pd(scaled), _mm512_set1_pd(kFixedPointTermLimit), _CMP_NLT_UQ);
   const __m512i whole = _mm512_sub_epi64(_mm512_castpd_si512(_mm512_add_pd(scaled, magic)),
                                          _mm512_castpd_si512(magic));
   const __m512i sum = _mm512_add_epi64(_mm512_loadu_si512(sums), whole);
@@ -37,11 +35,11 @@ TESSERA_INLINE __m256 load_terms(const float* terms) {
 constexpr int kTermsAtOnce = 4;
 
 TESSERA_INLINE unsigned add_terms(int64_t* sums, __m128 terms) {
-  const __m256d scaled = _mm256_mul_pd(_mm256_cvtps_pd(terms), _mm256_set1_pd(kScale));
+  const __m256d scaled = _mm256_mul_pd(_mm256_cvtps_pd(terms), _mm256_set1_pd(kFixedPointScale));
   const __m256d magic = _mm256_set1_pd(kMagic);
   const __m256d size = _mm256_andnot_pd(_mm256_set1_pd(-0.0), scaled);
   const auto beyond = static_cast<unsigned>(
-      _mm256_movemask_pd(_mm256_cmp_pd(size, _mm256_set1_pd(kTermLimit), _CMP_NLT_UQ)));
+      _mm256_movemask_pd(_mm256_cmp_pd(size, _mm256_set1_pd(kFixedPointTermLimit), _CMP_NLT_UQ)));
   const __m256i whole = _mm256_sub_epi64(_mm256_castpd_si256(_mm256_add_pd(scaled, magic)),
                                          _mm256_castpd_si256(magic));
   auto* at = reinterpret_cast<__m256i*>(sums);
