@@ -1,6 +1,7 @@
 #pragma once
 
-// What the readers of the four forms give to the maps: keys with values, in order.
+// What the readers of the four forms give to the maps: keys with values, in the order of the
+// text (of JSON, whose objects have none, in that of the names).
 
 #include <string>
 #include <string_view>
@@ -35,10 +36,5 @@ std::vector<ShellWord> read_shell_words(const std::string& script);
 
 /// Whether a word begins with --, as flags do.
 bool is_flag(std::string_view word);
-
-/// Documents may nest this deep; deeper is refused, like aliases that lead in a circle.
-constexpr int kMaxImportDepth = 32;
-/// And have so many keys, however they are repeated by aliases.
-constexpr size_t kMaxImportEntries = 20'000;
 
 }  // namespace tessera::formats

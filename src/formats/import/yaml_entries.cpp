@@ -7,6 +7,11 @@
 namespace tessera::formats {
 namespace {
 
+/// Documents may nest this deep; deeper is refused, like aliases that lead in a circle.
+constexpr int kMaxDepth = 32;
+/// And have so many keys, however they are repeated by aliases.
+constexpr size_t kMaxEntries = 20'000;
+
 class Flattener {
  public:
   Flattener(const std::string& path, std::vector<Entry>& entries)
@@ -14,7 +19,7 @@ class Flattener {
 
   /// `prefix` is the way to the mapping, with a dot at its end.
   void add_all(const YAML::Node& mapping, const std::string& prefix, int depth) {
-    if (depth > kMaxImportDepth) refuse(mapping, "is nested too deeply, or an alias holds itself");
+    if (depth > kMaxDepth) refuse(mapping, "is nested too deeply, or an alias holds itself");
     for (const auto& pair : mapping) {
       if (!pair.first.IsScalar()) refuse(pair.first, "has a key that is no text");
       const std::string key = prefix + pair.first.Scalar();
@@ -28,7 +33,7 @@ class Flattener {
 
  private:
   void add(const YAML::Node& node, const std::string& key) {
-    if (entries_.size() >= kMaxImportEntries) refuse(node, "has too many keys for a configuration");
+    if (entries_.size() >= kMaxEntries) refuse(node, "has too many keys for a configuration");
     Entry entry;
     entry.key = key;
     entry.where = place(node);
