@@ -38,20 +38,6 @@ void cast(View y, ConstView x) {
   });
 }
 
-void copy_rows(View y, int64_t y_stride, ConstView x, int64_t x_stride, int64_t rows,
-               int64_t width) {
-  CHECK(y.dtype == x.dtype && width <= y_stride && width <= x_stride);
-  const int64_t element = core::size_of(y.dtype);
-  auto* out = static_cast<std::byte*>(y.data);
-  const auto* in = static_cast<const std::byte*>(x.data);
-  parallel_blocks(rows, rows_of_a_block(width), rows * width, [=](int64_t first, int64_t count) {
-    for (int64_t n = first; n < first + count; ++n) {
-      std::memcpy(out + n * y_stride * element, in + n * x_stride * element,
-                  static_cast<size_t>(width * element));
-    }
-  });
-}
-
 void add(View y, ConstView a, ConstView b) {
   CHECK(y.elements() == a.elements() && y.elements() == b.elements());
   with_float_type(y.dtype, [&](auto tag) {
@@ -62,6 +48,18 @@ void add(View y, ConstView a, ConstView b) {
     const auto table = elementwise<T>();
     over_elements(y.elements(),
                   [=](int64_t i, int64_t n) { table.add(out + i, left + i, right + i, n); });
+  });
+}
+
+void scale(View y, float factor) {
+  with_float_type(y.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* to = y.as<T>();
+    over_elements(y.elements(), [=](int64_t first, int64_t count) {
+      for (int64_t i = first; i < first + count; ++i) {
+        ref::store(to[i], ref::load(to[i]) * static_cast<Compute<T>>(factor));
+      }
+    });
   });
 }
 

@@ -1,6 +1,6 @@
 #include "model/qk_norm.h"
 
-#include "kernels/elementwise.h"
+#include "kernels/columns.h"
 
 namespace tessera::model {
 
