@@ -71,7 +71,10 @@ train::Existing existing_policy(const Options& options, bool restarted) {
 train::Observer make_observer(bool json, const train::RankEnvironment& environment,
                               std::optional<Progress>& progress) {
   train::Observer observer;
-  if (json) return observer;
+  if (json) {  // stdout is one object's alone
+    observer.on_notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+    return observer;
+  }
   observer.on_notice = [&progress](const std::string& text) {
     if (progress)
       progress->say(text);

@@ -181,4 +181,9 @@ void write_atomically(const std::string& path, std::string_view content) {
   file.commit();
 }
 
+bool is_lfs_pointer(std::string_view contents) {
+  constexpr std::string_view kFirstWords = "version https://git-lfs";
+  return contents.substr(0, kFirstWords.size()) == kFirstWords;
+}
+
 }  // namespace tessera::core

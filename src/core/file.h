@@ -54,6 +54,10 @@ void sync_to_disk(const std::string& path);
 /// cannot be read.
 std::string read_file(const std::string& path);
 
+/// Whether the contents are those of a Git LFS pointer: three lines that stand for a large file
+/// which was not fetched.
+bool is_lfs_pointer(std::string_view contents);
+
 /// A regular file mapped for reading while this lives, so that processes of one host share its
 /// pages. Movable. The bytes must not be truncated by another program meanwhile.
 class MappedFile {

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <unordered_set>
+#include <vector>
 
 #include "core/error.h"
+#include "core/file.h"
 
 namespace tessera::data {
 
@@ -16,7 +19,23 @@ void JsonFile::refuse(const std::string& why) const {
 
 Json JsonFile::object(std::string_view text, std::string_view name) const {
   const std::string subject = name.empty() ? "" : fmt::format("has a {} that ", name);
-  Json value = Json::parse(text, nullptr, false);
+  if (core::is_lfs_pointer(text)) {
+    refuse(subject + "is a Git LFS pointer, not the file itself: run git lfs pull in its folder.");
+  }
+  // Of a key that is there twice the last would win in silence: another id for a token.
+  std::vector<std::unordered_set<std::string>> keys;
+  const auto watch = [&](int /*depth*/, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!keys.back().insert(key).second) {
+        refuse(fmt::format("{}names {} twice.", subject, shown(key)));
+      }
+    }
+    return true;
+  };
+  Json value = Json::parse(text, watch, false);
   if (value.is_discarded()) {
     refuse(subject + "is not valid JSON. It may be cut off: copy it again.");
   }

@@ -269,6 +269,9 @@ void Reader::read_heads(const LlamaType& type) {
       fields_.integer("num_key_value_heads").value_or(has_kv ? 0 : type.num_key_value_heads);
   const bool has_dim = !fields_.is_absent("head_dim");
   model.head_dim = fields_.integer("head_dim").value_or(has_dim ? 0 : type.head_dim);
+  for (const char* key : {"num_key_value_heads", "head_dim"}) {
+    if (fields_.integer(key) == 0) fields_.problem(key, "has to be at least 1, or null");
+  }
   const int64_t heads = model.num_attention_heads;
   if (model.head_dim == 0 && heads > 0 && model.hidden_size % heads != 0) {
     fields_.problem("num_attention_heads",

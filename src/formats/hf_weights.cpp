@@ -200,6 +200,7 @@ std::optional<WeightBlock> Matcher::find(const Parameter& parameter) {
 }
 
 void Matcher::report_missing(const Parameter& parameter, const std::string& tensor) {
+  if (shards_.files.empty()) return;  // nothing could be opened: that is told
   // What a missing shard takes with it is told by the shard's name alone.
   for (const std::string& listed : shards_.listed) {
     if (full_name(listed) == tensor) return;

@@ -133,6 +133,9 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), file_(o
   if (bytes.size() < kLengthBytes) {
     refuse(path, fmt::format("it is too short: {} bytes", bytes.size()));
   }
+  if (core::is_lfs_pointer(bytes)) {
+    refuse(path, "it is a Git LFS pointer, not the file itself: run git lfs pull in its folder");
+  }
   uint64_t header_bytes = 0;
   for (size_t i = 0; i < kLengthBytes; ++i) {
     header_bytes |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);

@@ -12,6 +12,9 @@ namespace tessera::formats {
 using nlohmann::json;
 
 json parse_json(std::string_view text, int max_depth, const Refuse& refuse) {
+  if (core::is_lfs_pointer(text)) {
+    refuse("a Git LFS pointer, not the file itself: run git lfs pull in its folder");
+  }
   std::vector<std::set<std::string>> keys;  // of the objects that are open
   const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
     if (depth > max_depth) refuse("its JSON is nested too deeply");

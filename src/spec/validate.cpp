@@ -195,6 +195,13 @@ class Validator {
       if (has_product(config_.model.architecture, target.name)) products.push_back(target.name);
     }
     products.push_back(kAllLinear);
+    const int64_t width = config_.model.hidden_size;
+    if (ok({"lora.rank", "model.hidden_size"}) && lora.rank > width) {
+      add("lora.rank",
+          "is more than hidden_size " + std::to_string(width) +
+              ": no product of a block has a rank above that",
+          "8 to 64, or " + std::to_string(width) + " at most");
+    }
     if (lora.targets.empty()) {
       add("lora.targets", "is empty: nothing would be trained", "q_proj, v_proj");
     }

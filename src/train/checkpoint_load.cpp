@@ -185,8 +185,13 @@ void refuse(const fs::path& folder, const std::vector<std::string>& obstacles) {
   std::string text = fmt::format("{} does not fit the model of this config:", folder.string());
   for (size_t i = 0; i < obstacles.size() && i < kShown; ++i) text += "\n  " + obstacles[i];
   if (obstacles.size() > kShown) text += fmt::format("\n  and {} more", obstacles.size() - kShown);
-  throw core::ConfigError(text +
-                          "\nUse the [model] section that it was trained with (its config.toml)");
+  const bool adapters = std::any_of(obstacles.begin(), obstacles.end(), [](const auto& obstacle) {
+    return obstacle.find(".lora_") != std::string::npos;
+  });
+  throw core::ConfigError(
+      text + (adapters ? "\nUse the [lora] section that it was trained with (its config.toml), or "
+                         "`tessera checkpoint convert --to hf`, which adds adapters to the weights"
+                       : "\nUse the [model] section that it was trained with (its config.toml)"));
 }
 
 }  // namespace

@@ -22,15 +22,6 @@ namespace {
 
 using Tokenizer = std::shared_ptr<const data::Tokenizer>;
 
-/// What transformers writes beside a model for its tokenizer.
-constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
-                                           "tokenizer_config.json",
-                                           "special_tokens_map.json",
-                                           "added_tokens.json",
-                                           "vocab.json",
-                                           "merges.txt",
-                                           "chat_template.jinja"};
-
 /// The tokenizer to go along; nothing where there is none, with a note.
 Tokenizer find_tokenizer(const WeightsPath& weights, const spec::RunConfig& config,
                          const Conversion& conversion, std::vector<std::string>& notes,
@@ -55,7 +46,7 @@ bool copy_tokenizer(const fs::path& from, const fs::path& to, std::vector<std::s
   std::error_code error;
   const fs::path folder = fs::is_directory(from, error) ? from : from.parent_path();
   if (!fs::exists(folder / "tokenizer_config.json", error)) return false;
-  for (const char* name : kTokenizerFiles) {
+  for (const std::string_view name : kTokenizerFiles) {
     if (!fs::is_regular_file(folder / name, error)) continue;
     core::write_atomically((to / name).string(), core::read_file((folder / name).string()));
     files.emplace_back(name);
@@ -95,7 +86,15 @@ std::optional<int64_t> separator_of(const Tokenizer& tokenizer, const spec::Mode
 
 }  // namespace
 
+void check_output(const WeightsPath& weights, const Conversion& conversion) {
+  std::error_code ignored;
+  if (!fs::equivalent(weights.path, conversion.output, ignored)) return;
+  throw core::ConfigError(conversion.output.string() +
+                          " is the model that is read; choose another --output");
+}
+
 Converted convert_to_hf(const WeightsPath& weights, const Conversion& conversion) {
+  check_output(weights, conversion);
   const OpenWeights source = open_weights(weights);
   const spec::ModelConfig model = spec::resolved(source.config.model);
   Converted result;
@@ -127,6 +126,7 @@ Converted convert_to_hf(const WeightsPath& weights, const Conversion& conversion
 }
 
 Converted convert_to_checkpoint(const WeightsPath& weights, const Conversion& conversion) {
+  check_output(weights, conversion);
   const OpenWeights source = open_weights(weights);
   spec::RunConfig config = source.config;
   Converted result;

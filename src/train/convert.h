@@ -30,6 +30,10 @@ struct Converted {
   std::vector<std::string> notes;
 };
 
+/// Refuses an output that is the source itself, which would be replaced while it is read. Called by
+/// each of the functions below.
+void check_output(const WeightsPath& weights, const Conversion& conversion);
+
 /// Writes a Hugging Face folder: config.json, generation_config.json, model.safetensors or shards,
 /// and the tokenizer's files. Throws ConfigError (a model that no model_type expresses, an output
 /// that exists), RunError.

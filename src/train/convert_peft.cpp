@@ -60,6 +60,7 @@ std::string base_of(const spec::RunConfig& config) {
 }  // namespace
 
 Converted convert_to_peft(const WeightsPath& weights, const Conversion& conversion) {
+  check_output(weights, conversion);
   const spec::RunConfig config =
       weights.kind == WeightsKind::checkpoint ? config_of(weights) : spec::RunConfig{};
   if (config.lora.rank == 0) {

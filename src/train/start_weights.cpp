@@ -137,7 +137,14 @@ OpenWeights open_checkpoint(const WeightsPath& weights) {
   auto table = std::make_shared<const account::ParameterTable>(
       account::parameter_table(open.config.model, open.config.lora));
   const CheckpointWeights files(weights.path, *table);
-  if (open.config.lora.rank > 0) open.notes.emplace_back("adapters are merged into the weights");
+  if (open.config.lora.rank > 0) {
+    open.notes.emplace_back("adapters are merged into the weights");
+    if (open.config.training.precision == spec::Precision::bf16) {
+      open.notes.emplace_back(
+          "the frozen base was held in bf16 and is written so: PEFT with --to peft adds the same "
+          "adapters to a base in fp32");
+    }
+  }
   open.config.lora = {};
   open.read = [files, table, scale](const account::Parameter& parameter, core::View out) {
     const std::optional<account::AdapterRoles> roles = account::adapter_of(parameter.role);
@@ -205,8 +212,22 @@ std::string tokenizer_of(const WeightsPath& weights, const spec::RunConfig& conf
 std::vector<std::string> load_weights(const WeightsPath& weights, const spec::RunConfig& config,
                                       parallel::ModelState& state, LoadWhat what) {
   if (weights.kind != WeightsKind::checkpoint) return load_foreign(weights, config, state);
-  load_checkpoint(weights.path, state, what);
+  check_adapter_scale(load_checkpoint(weights.path, state, what), config, weights.path);
   return {};
+}
+
+void check_adapter_scale(const CheckpointHeader& header, const spec::RunConfig& config,
+                         const fs::path& checkpoint) {
+  const spec::LoraConfig trained =
+      formats::parse_config(header.config, (checkpoint / "manifest.json").string()).lora;
+  if (trained.rank == 0 || config.lora.rank == 0) return;
+  const double scale = spec::lora_scale(trained);
+  if (scale == spec::lora_scale(config.lora)) return;
+  throw core::ConfigError(fmt::format(
+      "the adapters of {} were trained with lora.alpha / lora.rank = {}, and here it is {}: they "
+      "would be another model. Use lora.alpha = {}",
+      checkpoint.string(), scale, spec::lora_scale(config.lora),
+      scale * static_cast<double>(config.lora.rank)));
 }
 
 }  // namespace tessera::train

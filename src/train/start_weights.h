@@ -43,6 +43,11 @@ OpenWeights open_weights(const WeightsPath& weights);
 /// have none. To be given to data::load_tokenizer.
 std::string tokenizer_of(const WeightsPath& weights, const spec::RunConfig& config);
 
+/// Refuses adapters of a checkpoint that were trained with another alpha / rank than `config` has:
+/// the weights would fit, and mean another model. Throws ConfigError.
+void check_adapter_scale(const CheckpointHeader& header, const spec::RunConfig& config,
+                         const std::filesystem::path& checkpoint);
+
 /// Loads the weights into `state`, whose model is `config`'s, one parameter at a time; moments 0.
 /// A model that differs from that of others' files is refused with every difference, unless
 /// config.model_hf names the same folder: then the differences were asked for. With

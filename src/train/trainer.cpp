@@ -164,6 +164,7 @@ void Run::resume_from(const std::filesystem::path& checkpoint) {
   CheckpointHeader header;
   agree(comm_, [&] {
     header = load_checkpoint(checkpoint, replica_->state(), LoadWhat::everything);
+    check_adapter_scale(header, config_, checkpoint);
     if (header.sampler_seed != config_.training.seed) {
       throw core::ConfigError(fmt::format(
           "training.seed = {} but {} was trained with {}: the order of samples would be another, "

@@ -84,6 +84,9 @@ TEST(Validate, RefusesAdaptersBesideWhatIsNoProduct) {
   EXPECT_EQ(only(config).suggest, "q_proj");
   config.lora.targets = {};
   EXPECT_EQ(only(config).key, "lora.targets");
+  config.lora.targets = {"q_proj"};
+  config.lora.rank = 100'000;
+  EXPECT_EQ(only(config).key, "lora.rank");
 }
 
 TEST(Validate, RefusesKeysOfAdaptersThatAreNotThere) {

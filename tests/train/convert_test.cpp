@@ -231,9 +231,9 @@ TEST_F(Conversions, ReplaceOnlyWhatWasMadeTheSameWay) {
   EXPECT_THROW(convert_to_hf(weights, to("hf")), core::ConfigError);
   Conversion overwrite = to("hf");
   overwrite.overwrite = true;
-  std::ofstream(path("hf") / "stale.safetensors") << "x";
+  std::ofstream(path("hf") / "model-00001-of-00002.safetensors") << "x";
   convert_to_hf(weights, overwrite);
-  EXPECT_FALSE(fs::exists(path("hf") / "stale.safetensors"));
+  EXPECT_FALSE(fs::exists(path("hf") / "model-00001-of-00002.safetensors"));
   // A folder that is something else stays.
   overwrite.output = path("a");
   EXPECT_THROW(convert_to_hf(weights, overwrite), core::ConfigError);
@@ -242,7 +242,28 @@ TEST_F(Conversions, ReplaceOnlyWhatWasMadeTheSameWay) {
   overwrite.output = path("home");
   EXPECT_THROW(convert_to_hf(weights, overwrite), core::ConfigError);
   EXPECT_TRUE(fs::exists(path("home/photos")));
+  std::ofstream(path("hf") / "thesis.tex") << "years";
+  overwrite.output = path("hf");
+  EXPECT_THROW(convert_to_hf(weights, overwrite), core::ConfigError);
+  EXPECT_TRUE(fs::exists(path("hf/thesis.tex")));
   EXPECT_TRUE(fs::exists(path("a/manifest.json")));
+}
+
+TEST_F(Conversions, RefuseToReplaceTheModelThatTheyRead) {
+  write_checkpoint(tiny(spec::Architecture::gpt2), "a");
+  convert_to_hf(find_weights(path("a")), to("hf"));
+  Conversion overwrite = to("hf/../hf");
+  overwrite.overwrite = true;
+  EXPECT_THROW(convert_to_hf(find_weights(path("hf")), overwrite), core::ConfigError);
+}
+
+TEST_F(Conversions, RemoveWhatKilledOnesHaveLeft) {
+  write_checkpoint(tiny(spec::Architecture::gpt2), "a");
+  fs::create_directories(path("hf.tmp-999999999"));  // beyond any process number
+  fs::create_directories(path("hf.tmp-mine"));
+  convert_to_hf(find_weights(path("a")), to("hf"));
+  EXPECT_FALSE(fs::exists(path("hf.tmp-999999999")));
+  EXPECT_TRUE(fs::exists(path("hf.tmp-mine")));
 }
 
 TEST_F(Conversions, GiveFoldersThatTextIsSampledFrom) {

@@ -137,6 +137,13 @@ TEST_F(TrainerTest, TrainsAdaptersOfABaseThatDoesNotMove) {
     adapted.existing = Existing::resume;
     EXPECT_EQ(run(adapted, 2).weights_hash, summary.weights_hash);
   }
+  TrainOptions scaled = adapted;
+  scaled.config.lora.alpha = 64;
+  scaled.config.training.steps = 9;
+  EXPECT_THROW(run(scaled, 2), core::ConfigError) << "adapters of another alpha";
+  TrainOptions plain = options("plain");
+  plain.config.training.load = (folder_.path() / "adapted").string();
+  EXPECT_THROW(run(plain), core::ConfigError) << "adapters for a config without";
   const auto weights = [&](const char* run, int step, const char* name) {
     const std::string folder =
         fmt::format("{}/{}/checkpoints/step-{:08d}/rank-0000", folder_.path().string(), run, step);
