@@ -55,15 +55,21 @@ bool looks_like_text(std::string_view bytes) {
   });
 }
 
-/// True when every other 16-bit number is so small that they are the upper halves of wider ids.
-bool looks_like_wider_ids(const std::vector<int32_t>& ids) {
+/// The bytes of an id where `ids`, read as uint16, are rather pieces of wider ones: the upper
+/// halves are next to nothing. 0 where they are not.
+int wider_id_bytes(const std::vector<int32_t>& ids) {
   constexpr int32_t kSmall = 3;  // vocabularies up to 2^18
-  size_t large = 0;
-  for (size_t i = 1; i < ids.size(); i += 2) {
-    if (ids[i] > kSmall) return false;
-    large += ids[i - 1] > kSmall;
+  for (const size_t pieces : {size_t{4}, size_t{2}}) {
+    size_t large = 0;
+    bool wider = ids.size() >= pieces;
+    for (size_t i = 0; wider && i < ids.size(); ++i) {
+      const size_t piece = i % pieces;
+      if (piece == 0) large += ids[i] > kSmall;
+      if (piece > 0) wider = ids[i] <= (piece == 1 ? kSmall : 0);
+    }
+    if (wider && large > ids.size() / pieces / 2) return static_cast<int>(2 * pieces);
   }
-  return large > ids.size() / 4;
+  return 0;
 }
 
 /// True for what llm.c's header leaves once its first words are damaged: zeros, or nearly so.
@@ -74,6 +80,24 @@ bool looks_like_llmc_header(std::string_view bytes) {
       bytes.substr(std::min(kWords, bytes.size()), kTokenFileHeaderBytes - kWords);
   return std::count(rest.begin(), rest.end(), '\0') + kDamaged > std::ssize(rest) &&
          std::ssize(rest) > 2 * kDamaged;
+}
+
+/// What llm.c's files that hold no text to train on are; null for what is none of them. All
+/// end in .bin, as token files do.
+const char* other_llmc_file(std::string_view bytes) {
+  int32_t magic = 0;
+  if (bytes.size() < sizeof magic) return nullptr;
+  std::memcpy(&magic, bytes.data(), sizeof magic);
+  switch (magic) {
+    case kEvalFileMagic:
+      return "is a multiple-choice evaluation file (magic 20240522), not a stream of text to train "
+             "on. Give token files with magic 20240520 or 20240801.";
+    case kModelFileMagic:
+      return "is a model file of llm.c (magic 20240326): weights, no tokens. Give it as "
+             "training.load, and token files with magic 20240520 or 20240801 as data.path.";
+    default:
+      return nullptr;
+  }
 }
 
 template <class T>
@@ -118,11 +142,7 @@ void TokenFile::open_llmc() {
   const std::string_view bytes = file_.bytes();
   int32_t magic = 0;
   if (bytes.size() >= sizeof magic) std::memcpy(&magic, bytes.data(), sizeof magic);
-  if (magic == kEvalFileMagic) {
-    refuse(path_,
-           "is a multiple-choice evaluation file (magic 20240522), not a stream of text to "
-           "train on. Give token files with magic 20240520 or 20240801.");
-  }
+  if (const char* other = other_llmc_file(bytes)) refuse(path_, other);
   if (magic != kTokenFileMagic16 && magic != kTokenFileMagic32) {
     refuse(path_,
            "does not start with the magic number 20240520 (uint16) or 20240801 (uint32). "
@@ -152,6 +172,7 @@ void TokenFile::open_nanogpt(const TokenFileOptions& options) {
   const std::string_view bytes = file_.bytes();
   if (has_llmc_magic(bytes)) refuse(path_, "has llm.c's header: it is not nanoGPT's.");
   if (has_megatron_magic(bytes)) refuse(path_, "is a Megatron index: it is not nanoGPT's.");
+  if (const char* other = other_llmc_file(bytes)) refuse(path_, other);
   if (bytes.size() % 2 != 0) {
     refuse(path_, fmt::format("has {} bytes and no magic number: an odd number is no row of uint16 "
                               "ids, so it is not nanoGPT's. {}",
@@ -168,13 +189,16 @@ void TokenFile::open_nanogpt(const TokenFileOptions& options) {
   std::string doubt;
   if (looks_like_text(bytes)) {
     doubt = "it may be text";
+  } else if (const int bytes_of_id = wider_id_bytes(ids); bytes_of_id > 0) {
+    doubt = fmt::format(
+        "it may have {}-bit ids, for {} numbers of 16 bits are tiny (from NumPy, save them with "
+        ".astype(\"uint16\"))",
+        8 * bytes_of_id, bytes_of_id == 4 ? "every other of its" : "three of four of its");
   } else if (looks_like_llmc_header(bytes)) {
     doubt = "it may be llm.c's, with a damaged header";
   } else if (wrong != ids.end()) {
     doubt = fmt::format("token {} would have id {}, but the tokenizer's vocabulary ends at {}",
                         wrong - ids.begin(), *wrong, options.vocab_size - 1);
-  } else if (looks_like_wider_ids(ids)) {
-    doubt = "it may have 32-bit ids, for every other number is tiny";
   } else {
     return;
   }

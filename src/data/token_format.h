@@ -32,6 +32,7 @@ enum class DataFormat : uint8_t {
 inline constexpr int32_t kTokenFileMagic16 = 20240520;
 inline constexpr int32_t kTokenFileMagic32 = 20240801;
 inline constexpr int32_t kEvalFileMagic = 20240522;
+inline constexpr int32_t kModelFileMagic = 20240326;
 inline constexpr uint32_t kTokenFileVersion16 = 1;
 inline constexpr uint32_t kTokenFileVersion32 = 7;
 inline constexpr int64_t kTokenFileHeaderBytes = 1024;

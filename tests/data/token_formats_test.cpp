@@ -77,7 +77,32 @@ TEST(NanoGptFile, IsRefusedWhereItMayBeSomethingElse) {
   EXPECT_THAT([&] { open(packed<uint16_t>({1, 50256}), 257); },
               RefusesWith("token 1 would have id 50256", "ends at 256"));
   EXPECT_THAT([&] { open(packed<uint32_t>({100'000, 5'000, 70'000, 9'999}), 65536); },
-              RefusesWith("32-bit ids"));
+              RefusesWith("32-bit ids", "uint16"));
+}
+
+TEST(NanoGptFile, IsNoRowOfWiderIds) {
+  const TemporaryFolder folder;
+  const auto open = [&](const std::string& bytes) {
+    return TokenFile(folder.write("x.bin", bytes), {DataFormat::automatic, 257, -1}).num_tokens();
+  };
+  EXPECT_THAT([&] { open(packed<int64_t>({104, 101, 2, 108, 0, 256})); },
+              RefusesWith("64-bit ids", "three of four", "astype(\"uint16\")"));
+  EXPECT_THAT([&] { open(packed<int32_t>({104, 101, 2, 108, 0, 256})); },
+              RefusesWith("32-bit ids", "every other"));
+  // Cut in an id's middle, as where a copy ended early.
+  EXPECT_THAT([&] { open(packed<int64_t>({104, 101, 108, 99}).substr(0, 30)); },
+              RefusesWith("64-bit ids"));
+  EXPECT_EQ(open(packed<uint16_t>({104, 0, 0, 7, 105, 0, 0, 1, 106, 0, 7, 0})), 12);
+  EXPECT_EQ(open(packed<uint16_t>({104})), 1);
+}
+
+TEST(NanoGptFile, IsNoModelFileOfLlmc) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("gpt2_124M.bin", packed<int32_t>({20240326, 3, 1024}));
+  EXPECT_THAT([&] { TokenFile(path, {DataFormat::automatic, 50257, -1}); },
+              RefusesWith("model file of llm.c", "training.load"));
+  EXPECT_THAT([&] { TokenFile(path, {DataFormat::llmc, 50257, -1}); },
+              RefusesWith("model file of llm.c"));
 }
 
 TEST(NanoGptFile, IsTakenAsWhatTheUserSaysItIs) {
