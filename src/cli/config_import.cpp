@@ -79,7 +79,8 @@ void add_config_import_action(CLI::App& config_verb, int& status) {
   verb->add_flag("--json", options->json, "one JSON object: from, toml, mapped, unmapped");
   verb->footer(
       "TOML on stdout, with the source of each key; keys that this version would refuse are "
-      "comments. On stderr every key of the input that could not be mapped, and why. Two systems "
+      "comments. On stderr every key of the input that could not be mapped, and why. A script "
+      "is read and not run: each flag in it counts, also inside an if. Two systems "
       "agree in what their keys mean, not in every number that training gives.");
   verb->callback([options, &status] { status = import(*options); });
 }

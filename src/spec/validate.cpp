@@ -130,9 +130,11 @@ class Validator {
     unread("model.rope_theta", rotary, "model.architecture = \"llama\"");
     unread("model.qk_norm", rotary, "model.architecture = \"llama\"");
     if (!rotary) {
-      if (config_.model.rope_scaling == RopeScaling{}) return;
-      add("model.rope_scaling.rope_type", "is not used: gpt2 has no rotary positions",
-          "leave rope_scaling out, or model.architecture = \"llama\"");
+      for (const Option& option : options()) {
+        if (!option.key.starts_with("model.rope_scaling.") || !changed(option.key)) continue;
+        add(option.key, "is not used: gpt2 has no rotary positions",
+            "leave it out, or model.architecture = \"llama\"");
+      }
       return;
     }
     const RopeType type = config_.model.rope_scaling.rope_type;

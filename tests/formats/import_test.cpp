@@ -153,7 +153,7 @@ ImportResult from_json(const std::string& text) {
 }
 ImportResult from_arguments(const std::string& text) {
   std::vector<std::string> words;
-  for (const ShellWord& word : read_shell_words(text)) words.push_back(word.text);
+  for (const ShellWord& word : read_shell_words(text, "x")) words.push_back(word.text);
   return import_megatron_arguments(words);
 }
 
@@ -244,8 +244,8 @@ TEST(ImportMegatron, ListsWhatItCouldNotMapWithTheLine) {
 
 TEST(ImportMegatron, LeavesVariablesAloneThatTheScriptDoesNotSetToOneWord) {
   const ImportResult result = import_config(
-      System::megatron, "A=1\nA=2\nB=$1\nx --seed $A --clip-grad $B --lr ${C:-1e-4}\n", "run.sh");
-  for (const char* source : {"--seed $A", "--clip-grad $B", "--lr ${C:-1e-4}"}) {
+      System::megatron, "A=1\nA=2\nB=$1\nx --seed $A --clip-grad $B --num-layers 2\n", "run.sh");
+  for (const char* source : {"--seed $A", "--clip-grad $B"}) {
     EXPECT_THAT(why(result, source), HasSubstr("value not in the input")) << source;
   }
 }
@@ -437,7 +437,7 @@ TEST(Import, AccountsForEveryKeyOfTheInput) {
   expect_all_accounted_for(import_config(System::torchtitan, kTorchtitan, "x"),
                            keys_of(read_toml_entries(kTorchtitan, "x")));
   std::vector<std::string> flags;
-  for (const ShellWord& word : read_shell_words(kMegatronScript)) {
+  for (const ShellWord& word : read_shell_words(kMegatronScript, "x")) {
     if (word.text.compare(0, 2, "--") == 0) flags.push_back(word.text);
   }
   EXPECT_EQ(flags.size(), 38u);
@@ -468,6 +468,20 @@ TEST(Import, PrintsAsACommentWhatThisVersionWouldRefuse) {
   EXPECT_THAT(violations_in(to_toml(result)), IsEmpty());
 }
 
+TEST(Import, PrintsNoStretchedPositionsWithoutRotaryOnes) {
+  const ImportResult result =
+      from_arguments("--num-layers 4 --use-rope-scaling --rope-scaling-factor 16");
+  EXPECT_EQ(value_of(result, "model.rope_scaling.factor"), "refused 16");
+  EXPECT_THAT(violations_in(to_toml(result)), IsEmpty()) << to_toml(result);
+}
+
+TEST(Import, PrintsAsACommentWhatDoesNotGoWithAKeyThatIsLeftOut) {
+  const ImportResult result = from_arguments("--hidden-size 98");
+  EXPECT_EQ(value_of(result, "model.hidden_size"), "refused 98");
+  EXPECT_THAT(why(result, "--hidden-size"), HasSubstr("num_attention_heads"));
+  EXPECT_THAT(violations_in(to_toml(result)), IsEmpty()) << to_toml(result);
+}
+
 TEST(Import, KeepsControlCharactersOutOfTheToml) {
   const ImportResult result =
       from_json(R"({"optimizer": {"type": "AdamW\n[model]\u0007"}, "seed": "1\n2", "seed\n": 1})");
@@ -491,6 +505,10 @@ TEST(Import, SaysWhereATextIsNotOfItsForm) {
       {System::deepspeed, {std::string(99, '[') + std::string(99, ']'), "deeply"}},
       {System::accelerate, {"a: [1", "YAML"}},
       {System::accelerate, {"- 1", "mapping"}},
+      {System::accelerate, {"a: " + std::string(3000, '['), "deeply"}},
+      {System::deepspeed, {"{}", "no key of deepspeed's"}},
+      {System::accelerate, {"title: x\n", "no key of accelerate's"}},
+      {System::torchtitan, {"", "no key of torchtitan's"}},
       {System::accelerate, {"a: &x\n  b: *x\n", "circle"}},
       {System::torchtitan, {"[a\n", "TOML"}},
       {System::megatron, {"--lr \xff", "UTF-8"}}};
@@ -510,7 +528,8 @@ TEST(Import, SaysWhereATextIsNotOfItsForm) {
 TEST(ShellWords, FollowsQuotesContinuationsAndComments) {
   std::vector<std::string> words;
   for (const ShellWord& word : read_shell_words("run --a 'x y' \\\n  --b \"p \\\" $Q\" # --c "
-                                                "1\n--d 'it'\"s\" >out --not-this\necho hi\n")) {
+                                                "1\n--d 'it'\"s\" >out --not-this\necho hi\n",
+                                                "x")) {
     words.push_back(word.text);
   }
   EXPECT_THAT(words, ElementsAre("--a", "x y", "--b", "p \" $Q", "--d", "its", "--not-this"));

@@ -28,3 +28,26 @@ expect_status 2 config import --from deepspeed mine.toml
 expect_says "mine.toml: not JSON"
 expect_status 2 config import --from torchtitan -- --lr 1
 expect_says "Megatron's form"
+
+cat >grow.sh <<'SH'
+ARGS="--num-layers 2"
+ARGS="$ARGS --hidden-size 64 --num-attention-heads 4"
+if [ -n "$LONG" ]; then ARGS="${ARGS} --train-iters 5"; fi
+torchrun --nproc_per_node 2 pretrain_gpt.py $ARGS $MORE_ARGS --seq-length ${SEQ:-128} \
+  --use-rope-scaling --rope-scaling-factor 8
+SH
+"$program" config import --from megatron grow.sh >mine.toml 2>out || fail "import failed"
+expect_says "  \$MORE_ARGS: "
+expect_says "  --nproc_per_node 2: "
+expect_status 0 config check mine.toml --data.path toy.jsonl
+expect_says "hidden_size = 64"
+expect_says "steps = 5"
+expect_says "seq_len = 128"
+expect_status 2 config import --from megatron toy.jsonl
+expect_says "toy.jsonl"
+echo "x.py --lr '1" >open.sh
+expect_status 2 config import --from megatron open.sh
+expect_says "open.sh:1: opens a quote"
+: >empty.toml
+expect_status 2 config import --from torchtitan empty.toml
+expect_says "no key of torchtitan's"

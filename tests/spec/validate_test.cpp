@@ -63,6 +63,9 @@ TEST(Validate, RefusesKeysOfRotaryPositionsThatNothingReads) {
   config = good();
   config.model.rope_scaling.rope_type = RopeType::linear;
   EXPECT_EQ(only(config).key, "model.rope_scaling.rope_type");
+  config = good();
+  config.model.rope_scaling.factor = 8;
+  EXPECT_EQ(only(config).key, "model.rope_scaling.factor");
   config = good_llama();
   config.model.rope_scaling.factor = 8;
   EXPECT_EQ(only(config).key, "model.rope_scaling.factor");

@@ -145,6 +145,10 @@ void map_scheduler(Mapper& m) {
 
 }  // namespace
 
+std::span<const Row> deepspeed_rows() {
+  return kRows;
+}
+
 ImportResult map_deepspeed(std::vector<Entry> entries) {
   Mapper m(System::deepspeed, std::move(entries), kRows, is_auto);
   BatchKeys keys;

@@ -24,15 +24,18 @@ std::vector<Entry> read_toml_entries(const std::string& text, const std::string&
 std::vector<Entry> read_yaml_entries(const std::string& text, const std::string& where);
 
 /// A shell's words, read as far as argument lists in scripts need it: continued lines, comments,
-/// both quotes, NAME=(…) arrays, NAME="…" texts of arguments, and $NAME of a name that the script
-/// sets once, to a plain word. Gives the words of every command and array that holds a flag, in the
-/// order of the text, with the line of each.
+/// both quotes, NAME=(…) arrays, texts of arguments in variables that grow ("$NAME --flag 1"),
+/// $NAME of a name that the script sets once, to a plain word, and the default in ${NAME:-default}.
+/// Gives the words of every command, array and text that holds a flag, in the order of the text,
+/// with the line of each; so no flag is missing, and one inside an `if` is there too. Of a command
+/// that takes arguments it also gives what is spliced in and not known: $NAME and $(command), as
+/// written. Throws ConfigError for a quote or bracket that is not closed; `where` names the script.
 struct ShellWord {
   std::string text;
   int line = 0;
   bool ends_command = false;  ///< nothing after it belongs to a flag before it
 };
-std::vector<ShellWord> read_shell_words(const std::string& script);
+std::vector<ShellWord> read_shell_words(const std::string& script, const std::string& where);
 
 /// Whether a word begins with --, as flags do.
 bool is_flag(std::string_view word);

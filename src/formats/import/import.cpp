@@ -35,25 +35,23 @@ std::string toml_text(const MappedKey& mapped) {
   return bare ? mapped.text : toml_value(spec::Value{mapped.text});
 }
 
-/// Whether the words up to the next flag are that flag's values, as far as the table knows.
+/// How many of the words up to the next flag are that flag's values, as far as the table knows.
 size_t values_taken(const Row* row, size_t available) {
-  if (row == nullptr || row->rule == Rule::none || row->rule == Rule::elsewhere ||
-      row->rule == Rule::list) {
-    return available;
-  }
+  if (row == nullptr || row->rule == Rule::none || row->rule == Rule::list) return available;
   if (row->rule == Rule::sets || row->rule == Rule::flag) return 0;
   return std::min<size_t>(available, 1);
 }
 
-const Row* megatron_row(const std::string& key) {
-  for (const Row& row : megatron_rows()) {
-    if (row.source == key) return &row;
-  }
-  return nullptr;
+bool is_program(const std::string& word) {
+  return word.ends_with(".py");
+}
+
+bool is_expansion(const std::string& word) {
+  return word.starts_with('$') || word.starts_with('`');
 }
 
 /// Flags with their values; a word that belongs to none is an entry of its own.
-std::vector<Entry> flags_of(const std::vector<ShellWord>& words, const char* place) {
+std::vector<Entry> flags_of(const std::vector<ShellWord>& words, const std::string& place) {
   std::vector<Entry> entries;
   for (size_t i = 0; i < words.size();) {
     Entry entry;
@@ -71,10 +69,12 @@ std::vector<Entry> flags_of(const std::vector<ShellWord>& words, const char* pla
     std::replace(entry.key.begin(), entry.key.end(), '_', '-');
     size_t available = 0;
     for (size_t k = i; !words[k].ends_command && k + 1 < words.size(); ++k) {
-      if (is_flag(words[k + 1].text)) break;
+      const std::string& next = words[k + 1].text;
+      // What follows a value and is not known may be more arguments.
+      if (is_flag(next) || is_program(next) || (k > i && is_expansion(next))) break;
       ++available;
     }
-    size_t taken = values_taken(megatron_row(entry.key), available);
+    size_t taken = values_taken(row_of(megatron_rows(), entry.key), available);
     if (equals != std::string::npos) {
       entry.items.push_back(word.substr(equals + 1));
       taken = 0;
@@ -87,6 +87,39 @@ std::vector<Entry> flags_of(const std::vector<ShellWord>& words, const char* pla
     i += 1 + taken;
   }
   return entries;
+}
+
+std::span<const Row> rows_of(System system) {
+  switch (system) {
+    case System::megatron:
+      return megatron_rows();
+    case System::deepspeed:
+      return deepspeed_rows();
+    case System::accelerate:
+      return accelerate_rows();
+    case System::torchtitan:
+      return torchtitan_rows();
+  }
+  return {};
+}
+
+/// The entries, if one of them is a key that the system has: else the input is something else. What
+/// a launcher takes does not count.
+std::vector<Entry> known(std::vector<Entry> entries, System system, const std::string& where) {
+  const std::span<const Row> rows = rows_of(system);
+  const bool any = std::any_of(entries.begin(), entries.end(), [&](const Entry& entry) {
+    const Row* row = row_of(rows, entry.key);
+    return row != nullptr && row->detail != kLauncher;
+  });
+  if (any) return entries;
+  if (system != System::megatron) {
+    throw core::ConfigError(fmt::format("{}: no key of {}'s configuration is in it", where,
+                                        system_names()[static_cast<size_t>(system)]));
+  }
+  throw core::ConfigError(
+      fmt::format("{}: no training argument of Megatron's was found: give the script that holds "
+                  "them (--num-layers 24 …), or, after --, the arguments themselves",
+                  where));
 }
 
 }  // namespace
@@ -118,13 +151,14 @@ ImportResult import_config(System system, const std::string& text, const std::st
   }
   switch (system) {
     case System::megatron:
-      return map_megatron(flags_of(read_shell_words(text), (where + ":").c_str()));
+      return map_megatron(
+          known(flags_of(read_shell_words(text, where), where + ":"), system, where));
     case System::deepspeed:
-      return map_deepspeed(read_json_entries(text, where));
+      return map_deepspeed(known(read_json_entries(text, where), system, where));
     case System::accelerate:
-      return map_accelerate(read_yaml_entries(text, where));
+      return map_accelerate(known(read_yaml_entries(text, where), system, where));
     case System::torchtitan:
-      return map_torchtitan(read_toml_entries(text, where));
+      return map_torchtitan(known(read_toml_entries(text, where), system, where));
   }
   return {};
 }
@@ -137,7 +171,8 @@ ImportResult import_megatron_arguments(const std::vector<std::string>& words) {
     }
     arguments.push_back({words[i], static_cast<int>(i) + 1, false});
   }
-  return map_megatron(flags_of(arguments, "argument "));
+  return map_megatron(
+      known(flags_of(arguments, "argument "), System::megatron, "the arguments after --"));
 }
 
 std::string to_toml(const ImportResult& result) {

@@ -68,6 +68,13 @@ size_t position_of(const std::string& key) {
 
 }  // namespace
 
+const Row* row_of(std::span<const Row> rows, std::string_view key) {
+  for (const Row& row : rows) {
+    if (row.source == key) return &row;
+  }
+  return nullptr;
+}
+
 bool is_auto(const std::string& item) {
   return item == "auto";
 }
@@ -102,7 +109,7 @@ Mapper::Mapper(System system, std::vector<Entry> entries, std::span<const Row> r
     done_[i] = true;
     if (last[entry.key] != i) {
       note(entry.source, entry.where, Unmapped::already, "given again later, and that counts");
-    } else if (value_counts(row_of(entry.key)) &&
+    } else if (value_counts(row_of(rows_, entry.key)) &&
                std::any_of(entry.items.begin(), entry.items.end(), unsaid)) {
       note(entry.source, entry.where, Unmapped::unknown_value,
            "its value is not in the input: put it in place");
@@ -227,15 +234,8 @@ void Mapper::note(const std::string& source, const std::string& where, Unmapped 
   result_.unmapped.push_back({source, where, kind, reason});
 }
 
-const Row* Mapper::row_of(const std::string& key) const {
-  for (const Row& row : rows_) {
-    if (row.source == key) return &row;
-  }
-  return nullptr;
-}
-
 void Mapper::apply(const Entry& entry) {
-  const Row* row = row_of(entry.key);
+  const Row* row = row_of(rows_, entry.key);
   if (row != nullptr) {
     apply(entry, *row);
   } else {
@@ -305,30 +305,57 @@ void Mapper::judge_each() {
   }
 }
 
+/// What the validator finds in the keys that are not refused.
+std::vector<spec::Violation> Mapper::violations() const {
+  std::vector<spec::Assignment> assignments;
+  for (const MappedKey& mapped : result_.mapped) {
+    if (!mapped.refused.empty()) continue;
+    spec::Assignment assignment;
+    assignment.key = mapped.key;
+    assignment.value = mapped.value;
+    assignment.text = mapped.text;
+    assignments.push_back(std::move(assignment));
+  }
+  return spec::all_violations(spec::assign(assignments), 0);
+}
+
+/// Refuses the key without which the violation of another, that the input leaves alone, is gone.
+bool Mapper::refuse_cause(const spec::Violation& violation) {
+  for (MappedKey& mapped : result_.mapped) {
+    if (!mapped.refused.empty()) continue;
+    const std::string reason = violation.key + " = " + violation.value + " " + violation.why;
+    mapped.refused = reason;
+    const std::vector<spec::Violation> left = violations();
+    const bool gone = std::none_of(left.begin(), left.end(), [&](const spec::Violation& other) {
+      return other.key == violation.key;
+    });
+    mapped.refused.clear();
+    if (!gone) continue;
+    refuse(mapped, Unmapped::value, reason);
+    return true;
+  }
+  return false;
+}
+
 /// What the validator finds between keys; asked again until it finds nothing that came from here.
 void Mapper::judge_together() {
-  std::vector<spec::Violation> violations;
+  std::vector<spec::Violation> found;
   for (bool again = true; again;) {
     again = false;
-    std::vector<spec::Assignment> assignments;
-    for (const MappedKey& mapped : result_.mapped) {
-      if (!mapped.refused.empty()) continue;
-      spec::Assignment assignment;
-      assignment.key = mapped.key;
-      assignment.value = mapped.value;
-      assignment.text = mapped.text;
-      assignments.push_back(std::move(assignment));
-    }
-    violations = spec::all_violations(spec::assign(assignments), 0);
-    for (const spec::Violation& violation : violations) {
+    found = violations();
+    for (const spec::Violation& violation : found) {
       for (MappedKey& mapped : result_.mapped) {
         if (mapped.key != violation.key || !mapped.refused.empty()) continue;
         refuse(mapped, Unmapped::value, violation.why);
         again = true;
       }
     }
+    for (const spec::Violation& violation : found) {
+      if (again) break;
+      again = violation.key != "data.path" && refuse_cause(violation);
+    }
   }
-  for (const spec::Violation& violation : violations) {
+  for (const spec::Violation& violation : found) {
     if (violation.key == "data.path") continue;  // is missing by nature
     note(violation.key, "", Unmapped::value, violation.why);
   }

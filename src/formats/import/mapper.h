@@ -14,6 +14,7 @@
 
 #include "formats/import/entry.h"
 #include "formats/import/import.h"
+#include "spec/run_config.h"
 
 namespace tessera::formats {
 
@@ -83,13 +84,14 @@ class Mapper {
   ImportResult finish();
 
  private:
-  const Row* row_of(const std::string& key) const;
   void apply(const Entry& entry);
   void apply(const Entry& entry, const Row& row);
   void add(const std::string& target, const std::string& given, const Entry& entry);
   void refuse(MappedKey& mapped, Unmapped kind, const std::string& reason);
   void judge_each();
   void judge_together();
+  std::vector<spec::Violation> violations() const;
+  bool refuse_cause(const spec::Violation& violation);
 
   std::span<const Row> rows_;
   std::vector<Entry> entries_;
@@ -108,11 +110,16 @@ std::optional<double> number_of(const std::string& text);
 std::string to_text(double number);
 
 /// The maps.
-ImportResult map_megatron(std::vector<Entry> entries);
+ImportResult map_megatron(const std::vector<Entry>& entries);
 ImportResult map_deepspeed(std::vector<Entry> entries);
 ImportResult map_accelerate(const std::vector<Entry>& entries);
 ImportResult map_torchtitan(std::vector<Entry> entries);
-/// Megatron's rows, which tell how many words a flag takes.
+/// Their tables. Megatron's tells how many words a flag takes, too.
 std::span<const Row> megatron_rows();
+std::span<const Row> deepspeed_rows();
+std::span<const Row> accelerate_rows();
+std::span<const Row> torchtitan_rows();
+/// The row of a key; nullptr when there is none.
+const Row* row_of(std::span<const Row> rows, std::string_view key);
 
 }  // namespace tessera::formats

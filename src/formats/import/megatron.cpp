@@ -53,7 +53,7 @@ constexpr Row kRows[] = {
     {"--attention-dropout", Rule::reckoned, "model.dropout", ""},
     {"--init-method-std", Rule::none, "", "weights are initialised as the family's papers do"},
     {"--num-experts", Rule::later, "", ""},
-    {"--apply-layernorm-1p", Rule::none, "", "norms have no weight around zero here"},
+    {"--apply-layernorm-1p", Rule::flag, "", "norms have no weight around zero here"},
     // Batches, steps, learning rate.
     {"--micro-batch-size", Rule::same, "training.micro_batch_size", ""},
     {"--global-batch-size", Rule::same, "training.global_batch_size", ""},
@@ -104,8 +104,8 @@ constexpr Row kRows[] = {
     {"--num-virtual-stages-per-pipeline-rank", Rule::same, "parallelism.virtual_stages", ""},
     {"--num-layers-per-virtual-pipeline-stage", Rule::reckoned, "parallelism.virtual_stages",
      "virtual stages follow with --num-layers and --pipeline-model-parallel-size"},
-    {"--overlap-grad-reduce", Rule::none, "", kOverlap},
-    {"--overlap-param-gather", Rule::none, "", kOverlap},
+    {"--overlap-grad-reduce", Rule::flag, "", kOverlap},
+    {"--overlap-param-gather", Rule::flag, "", kOverlap},
     {"--recompute-granularity", Rule::same, "activation_checkpoint.mode", ""},
     {"--recompute-activations", Rule::sets, "activation_checkpoint.mode", "selective"},
     {"--checkpoint-activations", Rule::sets, "activation_checkpoint.mode", "full"},
@@ -365,7 +365,20 @@ void set_defaults(Mapper& m) {
 }
 
 bool is_variable(const std::string& item) {
-  return item.find('$') != std::string::npos;
+  return item.find_first_of("$`") != std::string::npos;
+}
+
+/// Words that belong to no flag.
+void map_words(Mapper& m, const std::vector<Entry>& entries) {
+  for (const Entry& entry : entries) {
+    if (is_flag(entry.key)) continue;
+    if (is_variable(entry.key)) {
+      m.drop({entry.key}, Unmapped::unknown_value,
+             "arguments that it stands for are not in the input: put them in place");
+    } else if (entry.key.ends_with(".py")) {
+      m.drop({entry.key}, Unmapped::no_counterpart, "the program that is started");
+    }
+  }
 }
 
 }  // namespace
@@ -374,8 +387,9 @@ std::span<const Row> megatron_rows() {
   return kRows;
 }
 
-ImportResult map_megatron(std::vector<Entry> entries) {
-  Mapper m(System::megatron, std::move(entries), kRows, is_variable);
+ImportResult map_megatron(const std::vector<Entry>& entries) {
+  Mapper m(System::megatron, entries, kRows, is_variable);
+  map_words(m, entries);
   map_model(m);
   map_schedule(m);
   map_layout(m);

@@ -236,6 +236,10 @@ bool is_unsaid(const std::string&) {
 
 }  // namespace
 
+std::span<const Row> torchtitan_rows() {
+  return kRows;
+}
+
 ImportResult map_torchtitan(std::vector<Entry> entries) {
   Mapper m(System::torchtitan, std::move(entries), kRows, is_unsaid);
   map_model(m);

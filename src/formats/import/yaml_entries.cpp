@@ -1,5 +1,8 @@
 #include <fmt/format.h>
+#include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/yaml.h>
+
+#include <algorithm>
 
 #include "core/error.h"
 #include "formats/import/entry.h"
@@ -76,6 +79,9 @@ std::vector<Entry> read_yaml_entries(const std::string& text, const std::string&
     const YAML::Node document = YAML::Load(text);
     if (!document.IsMap()) throw core::ConfigError(where + ": is not a YAML mapping");
     Flattener(where, entries).add_all(document, "", 0);
+  } catch (const YAML::DeepRecursion& error) {
+    throw core::ConfigError(
+        fmt::format("{}:{}: is nested too deeply", where, std::max(error.mark.line, 0) + 1));
   } catch (const YAML::Exception& error) {
     throw core::ConfigError(fmt::format("{}:{}: is not YAML here: {}", where,
                                         error.mark.line < 0 ? 1 : error.mark.line + 1, error.msg));
