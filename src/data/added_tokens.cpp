@@ -118,9 +118,10 @@ bool AddedTokens::stands_alone(std::string_view text, size_t begin, size_t end,
   const std::string_view before = text.substr(last, begin - last);
   const size_t bytes = end < text.size() ? utf8_character_bytes(text.substr(end)) : 0;
   const std::string_view after = text.substr(end, bytes);
+  std::string buffer;
   const auto is_word = [&](std::string_view character) {
     return !character.empty() && utf8_character_bytes(character) == character.size() &&
-           matcher.find(word_, character, 0).has_value();
+           matcher.find(word_, word_.matchable(character, buffer), 0).has_value();
   };
   return !is_word(before) && !is_word(after);
 }

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "data/pattern_syntax.h"
+#include "data/recent_characters.h"
 
 namespace tessera::data {
 namespace {
@@ -44,13 +45,21 @@ Pattern::Pattern(const std::string& pattern) : text_(pattern) {
   // Where the system forbids code made at run time, pcre2_match interprets: slower, the same words.
   jit_ = pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;
   code_ = code;
+  takes_stand_ins_ = !names_recent_characters(pattern);
 }
 
 Pattern::Pattern(Pattern&& other) noexcept
-    : text_(std::move(other.text_)), code_(std::exchange(other.code_, nullptr)), jit_(other.jit_) {}
+    : text_(std::move(other.text_)),
+      code_(std::exchange(other.code_, nullptr)),
+      jit_(other.jit_),
+      takes_stand_ins_(other.takes_stand_ins_) {}
 
 Pattern::~Pattern() {
   pcre2_code_free(static_cast<pcre2_code*>(code_));
+}
+
+std::string_view Pattern::matchable(std::string_view text, std::string& buffer) const {
+  return takes_stand_ins_ ? with_stand_ins(text, buffer) : text;
 }
 
 Matcher::Matcher()

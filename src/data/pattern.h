@@ -24,12 +24,16 @@ class Pattern {
 
   /// As it was given.
   const std::string& text() const { return text_; }
+  /// What of `text` to match: with stand-ins for recent characters (recent_characters.h), in
+  /// `buffer`, unless the pattern names some of them.
+  std::string_view matchable(std::string_view text, std::string& buffer) const;
 
  private:
   friend class Matcher;
   std::string text_;
   void* code_ = nullptr;  // pcre2_code
   bool jit_ = false;
+  bool takes_stand_ins_ = true;
 };
 
 /// What matching needs of its own, for any pattern. One thread.
@@ -40,7 +44,8 @@ class Matcher {
   Matcher(const Matcher&) = delete;
   Matcher& operator=(const Matcher&) = delete;
 
-  /// The leftmost match in well-formed UTF-8 from `start` on, a boundary of characters. Throws
+  /// The leftmost match in well-formed UTF-8 (see Pattern::matchable) from `start` on, a boundary
+  /// of characters. Throws
   /// RunError where the search takes too long or too much memory: the pattern backtracks without
   /// end.
   std::optional<MatchRange> find(const Pattern& pattern, std::string_view text, size_t start);

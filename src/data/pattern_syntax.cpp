@@ -15,6 +15,9 @@ constexpr std::string_view kSpaces =
 constexpr std::string_view kNoSpaces =
     R"(\x{00}-\x{08}\x{0E}-\x{1F}\x{21}-\x{84}\x{86}-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF}\x{200B}-\x{2027}\x{202A}-\x{202E}\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{D7FF}\x{E000}-\x{10FFFF})";
 constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+// \w is more outside brackets, and \b goes by that: superscripts and fractions of Latin-1.
+constexpr std::string_view kLoneWord =
+    R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
 constexpr std::string_view kHexDigits = "0-9A-Fa-f";
 
 bool is_digit(char c) {
@@ -81,9 +84,9 @@ class Translator {
       case 'S':
         return replace_class(kSpaces, true);
       case 'w':
-        return replace_class(kWord, false);
+        return replace_class(kLoneWord, false);
       case 'W':
-        return replace_class(kWord, true);
+        return replace_class(kLoneWord, true);
       case 'h':
         return replace_class(kHexDigits, false);
       case 'H':
@@ -102,7 +105,7 @@ class Translator {
   }
 
   void word_boundary(bool is) {
-    const std::string word = fmt::format("[{}]", kWord);
+    const std::string word = fmt::format("[{}]", kLoneWord);
     replace(2, is ? fmt::format("(?:(?<={0})(?!{0})|(?<!{0})(?={0}))", word)
                   : fmt::format("(?:(?<={0})(?={0})|(?<!{0})(?!{0}))", word));
   }

@@ -36,7 +36,9 @@ void PieceReader::cut(size_t step, std::string_view text, const Visit& visit) {
 
 /// Calls `found` with the matches and what lies between them, in order.
 template <class Found>
-void PieceReader::find_all(const Step& step, std::string_view text, const Found& found) {
+void PieceReader::find_all(const Step& step, std::string_view given, const Found& found) {
+  std::string buffer;
+  const std::string_view text = step.pattern.matchable(given, buffer);
   size_t done = 0;            // up to here all pieces were found
   size_t from = 0;            // where to look on
   bool just_matched = false;  // a match ends at `from`
