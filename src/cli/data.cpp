@@ -106,7 +106,32 @@ void train_tokenizer(const DataOptions& options) {
              bytes_per_token(encoder.counts()));
 }
 
+/// An output that is an input would take its place.
+void refuse_own_input(const std::string& output, const std::vector<std::string>& inputs) {
+  std::error_code ignored;
+  for (const std::string& input : inputs) {
+    if (!std::filesystem::equivalent(input, output, ignored)) continue;
+    throw core::ConfigError(output + " is what is read; choose another --output");
+  }
+}
+
+/// What an earlier run wrote under the same name and this one did not: read together they would
+/// be the same text twice.
+void remove_stale_shards(const std::string& output, const std::vector<std::string>& written) {
+  const auto stale = [&](const std::string& path) {
+    return std::find(written.begin(), written.end(), path) == written.end();
+  };
+  std::error_code ignored;
+  if (stale(output)) std::filesystem::remove(output, ignored);
+  for (int64_t number = 1;; ++number) {
+    const std::string path = data::shard_path(output, number);
+    if (stale(path) && !std::filesystem::remove(path, ignored)) return;
+  }
+}
+
 void tokenize(const DataOptions& options) {
+  refuse_own_input(options.output, options.inputs);
+  refuse_own_input(data::shard_path(options.output, 1), options.inputs);
   refuse_existing(options.output, options.overwrite);
   refuse_existing(data::shard_path(options.output, 1), options.overwrite);
   const data::DataSource source{options.inputs, data::load_tokenizer(options.tokenizer),
@@ -114,6 +139,7 @@ void tokenize(const DataOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const data::WrittenTokens written =
       data::write_token_files(source, options.output, options.shards);
+  if (options.overwrite) remove_stale_shards(options.output, written.files);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   const double megabytes_per_s =
       static_cast<double>(written.corpus.encoded.bytes) / 1e6 / std::max(took.count(), 1e-9);

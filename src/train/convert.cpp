@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "account/memory.h"
 #include "comm/communicator.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -13,6 +14,7 @@
 #include "formats/hf_config.h"
 #include "train/checkpoint.h"
 #include "train/new_folder.h"
+#include "train/process_memory.h"
 
 namespace tessera::train {
 
@@ -146,6 +148,7 @@ Converted convert_to_checkpoint(const WeightsPath& weights, const Conversion& co
   core::MemoryLedger ledger;
   const account::ParameterTable table = account::parameter_table(config.model);
   result.parameters = table.num_elements();
+  check_fits(account::state_bytes(table, config.training).weights, "the model");
   parallel::ModelState state(table, config.training, /*for_training=*/false, ledger);
   for (const account::Parameter& parameter : table.parameters) {
     source.read(parameter, state.get(parallel::StateKind::weights, parameter));

@@ -77,9 +77,10 @@ Converted convert_to_peft(const WeightsPath& weights, const Conversion& conversi
   result.parameters = table.num_trainable_elements();
   const std::string base = base_of(config);
   if (base.empty()) {
-    result.notes.emplace_back(
-        "base_model_name_or_path is left empty: the base was no Hugging Face folder. Write one "
-        "with --to hf from the checkpoint that training.load named");
+    result.notes.push_back(fmt::format(
+        "base_model_name_or_path is left empty: training.load = \"{}\" is no Hugging Face "
+        "folder, seen from here",
+        config.training.load));
   }
 
   NewFolder folder(conversion.output, conversion.overwrite, "adapter_config.json");

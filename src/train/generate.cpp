@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "account/memory.h"
 #include "core/arena.h"
 #include "core/error.h"
 #include "model/layer_factory.h"
 #include "model/lora.h"
 #include "model/transformer.h"
 #include "parallel/model_state.h"
+#include "train/process_memory.h"
 #include "train/run_data.h"
 #include "train/start_weights.h"
 
@@ -33,13 +35,23 @@ std::shared_ptr<const data::Tokenizer> load_tokenizer(const WeightsPath& weights
 
 }  // namespace
 
+namespace {
+
+account::ParameterTable table_that_fits(const spec::RunConfig& config) {
+  account::ParameterTable table = account::parameter_table(config.model, config.lora);
+  check_fits(account::state_bytes(table, config.training).weights, "the model");
+  return table;
+}
+
+}  // namespace
+
 class Generator::Impl {
  public:
   Impl(const fs::path& path, const std::string& tokenizer)
       : path_(find_weights(path)),
         config_(config_of(path_)),
         tokenizer_(load_tokenizer(path_, config_, tokenizer)),
-        table_(account::parameter_table(config_.model, config_.lora)),
+        table_(table_that_fits(config_)),
         state_(table_, config_.training, /*for_training=*/false, ledger_),
         arena_(ledger_, core::Category::activations, 0),
         transformer_(config_.model, state_.parameters(), factory_, hooks_,

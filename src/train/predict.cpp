@@ -85,6 +85,14 @@ Prediction predict(const spec::RunConfig& config, int64_t communication_bytes) {
   return prediction;
 }
 
+int64_t total_bytes(const Prediction& prediction) {
+  int64_t total = 0;
+  for (const CategoryBytes& memory : prediction.memory_bytes) {
+    for (const int64_t bytes : memory) total += bytes;
+  }
+  return total;
+}
+
 int64_t expected_activation_bytes(const spec::RunConfig& config) {
   // Rank 0 has the largest share.
   return rank_activation_bytes(config, config.parallelism.data_parallel_degree, 0);

@@ -1,11 +1,14 @@
 #include "train/process_memory.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <string>
+
+#include "core/error.h"
 
 namespace tessera::train {
 
@@ -34,6 +37,19 @@ int64_t machine_memory_bytes() {
     if (file >> value && value > 0) limit = std::min(limit, value);  // "max" is no number
   }
   return limit;
+}
+
+void check_fits(int64_t bytes, const std::string& what, int num_ranks) {
+  constexpr double kGiB = 1 << 30;
+  const int64_t machine = machine_memory_bytes();
+  if (bytes <= machine) return;
+  throw core::MemoryError(fmt::format(
+      "{} does not fit: it takes {:.1f} GiB{}, and this machine has {:.1f}. A smaller model or "
+      "training.micro_batch_size, training.precision = bf16, activation_checkpoint.mode = full and "
+      "lora.rank (adapters on a frozen base) take less",
+      what, static_cast<double>(bytes) / kGiB,
+      num_ranks > 1 ? fmt::format(" on {} ranks together", num_ranks) : "",
+      static_cast<double>(machine) / kGiB));
 }
 
 }  // namespace tessera::train

@@ -212,22 +212,37 @@ std::string tokenizer_of(const WeightsPath& weights, const spec::RunConfig& conf
 std::vector<std::string> load_weights(const WeightsPath& weights, const spec::RunConfig& config,
                                       parallel::ModelState& state, LoadWhat what) {
   if (weights.kind != WeightsKind::checkpoint) return load_foreign(weights, config, state);
-  check_adapter_scale(load_checkpoint(weights.path, state, what), config, weights.path);
-  return {};
+  return check_same_model(load_checkpoint(weights.path, state, what), config, weights.path,
+                          /*resuming=*/false);
 }
 
-void check_adapter_scale(const CheckpointHeader& header, const spec::RunConfig& config,
-                         const fs::path& checkpoint) {
-  const spec::LoraConfig trained =
-      formats::parse_config(header.config, (checkpoint / "manifest.json").string()).lora;
-  if (trained.rank == 0 || config.lora.rank == 0) return;
-  const double scale = spec::lora_scale(trained);
-  if (scale == spec::lora_scale(config.lora)) return;
+std::vector<std::string> check_same_model(const CheckpointHeader& header,
+                                          const spec::RunConfig& config, const fs::path& checkpoint,
+                                          bool resuming) {
+  const spec::RunConfig trained =
+      formats::parse_config(header.config, (checkpoint / "manifest.json").string());
+  std::vector<std::string> refused;
+  std::vector<std::string> notes;
+  for (std::string& difference : differences(config.model, trained.model)) {
+    const bool positions = difference.rfind("model.rope_", 0) == 0 ||
+                           difference.rfind("model.max_position_embeddings", 0) == 0;
+    if (positions && !resuming) {
+      notes.push_back(fmt::format("{} ({})", difference, checkpoint.string()));
+    } else {
+      refused.push_back(std::move(difference));
+    }
+  }
+  const bool adapted = trained.lora.rank > 0 && config.lora.rank > 0;
+  const double scale = spec::lora_scale(trained.lora);
+  if (adapted && scale != spec::lora_scale(config.lora)) {
+    refused.push_back(fmt::format("lora.alpha / lora.rank: {} here, {} there",
+                                  spec::lora_scale(config.lora), scale));
+  }
+  if (refused.empty()) return notes;
   throw core::ConfigError(fmt::format(
-      "the adapters of {} were trained with lora.alpha / lora.rank = {}, and here it is {}: they "
-      "would be another model. Use lora.alpha = {}",
-      checkpoint.string(), scale, spec::lora_scale(config.lora),
-      scale * static_cast<double>(config.lora.rank)));
+      "{} was trained as another model than this config describes:\n  {}\nUse the [model] and "
+      "[lora] sections that it was trained with (its config.toml)",
+      checkpoint.string(), fmt::join(refused, "\n  ")));
 }
 
 }  // namespace tessera::train

@@ -43,10 +43,13 @@ OpenWeights open_weights(const WeightsPath& weights);
 /// have none. To be given to data::load_tokenizer.
 std::string tokenizer_of(const WeightsPath& weights, const spec::RunConfig& config);
 
-/// Refuses adapters of a checkpoint that were trained with another alpha / rank than `config` has:
-/// the weights would fit, and mean another model. Throws ConfigError.
-void check_adapter_scale(const CheckpointHeader& header, const spec::RunConfig& config,
-                         const std::filesystem::path& checkpoint);
+/// Refuses a checkpoint whose weights would fit a model that they were not trained as: other heads
+/// of the same widths, another norm_eps, adapters of another alpha / rank. Where `resuming` is
+/// false, positions may be stretched (rope_theta, rope_scaling, max_position_embeddings): that is
+/// told in what it returns. Dropout is training's. Throws ConfigError with every difference.
+std::vector<std::string> check_same_model(const CheckpointHeader& header,
+                                          const spec::RunConfig& config,
+                                          const std::filesystem::path& checkpoint, bool resuming);
 
 /// Loads the weights into `state`, whose model is `config`'s, one parameter at a time; moments 0.
 /// A model that differs from that of others' files is refused with every difference, unless

@@ -23,6 +23,9 @@ struct Prediction {
 /// rank.
 Prediction predict(const spec::RunConfig& config, int64_t communication_bytes);
 
+/// The memory of all ranks together.
+int64_t total_bytes(const Prediction& prediction);
+
 /// The predicted peak of a rank's activation arena: what it is made with.
 int64_t expected_activation_bytes(const spec::RunConfig& config);
 

@@ -97,6 +97,7 @@ Run::Run(const TrainOptions& options, comm::Communicator& comm, const Observer& 
   check_folder();
   product_flops_per_s_ = measure_product_rate(config_);
   prediction_ = predict(config_, comm_.memory_bytes());
+  agree(comm_, [&] { check_fits(total_bytes(prediction_), "the run", comm_.size()); });
   memory_before_ = process_memory_bytes();
   ledger_.add(core::Category::communication, comm_.memory_bytes());
   replica_ = std::make_unique<parallel::Replica>(config_, comm_, ledger_,
@@ -164,7 +165,7 @@ void Run::resume_from(const std::filesystem::path& checkpoint) {
   CheckpointHeader header;
   agree(comm_, [&] {
     header = load_checkpoint(checkpoint, replica_->state(), LoadWhat::everything);
-    check_adapter_scale(header, config_, checkpoint);
+    check_same_model(header, config_, checkpoint, /*resuming=*/true);
     if (header.sampler_seed != config_.training.seed) {
       throw core::ConfigError(fmt::format(
           "training.seed = {} but {} was trained with {}: the order of samples would be another, "

@@ -10,6 +10,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/fixed_point.h"
 #include "train/checkpoint.h"
+#include "train/process_memory.h"
 #include "train/start_weights.h"
 #include "train/summary.h"
 #include "train/train_step.h"
@@ -46,6 +47,7 @@ ConstView gradient_of(const parallel::ModelState& state, const account::Paramete
 
 VerifyRecord record_run(const spec::RunConfig& config, const data::Dataset& dataset,
                         comm::Communicator& comm, int64_t steps) {
+  check_fits(total_bytes(predict(config, comm.memory_bytes())), "this layout", comm.size());
   core::MemoryLedger ledger;
   parallel::Replica replica(config, comm, ledger, expected_activation_bytes(config));
   if (!config.training.load.empty()) {

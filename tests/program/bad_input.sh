@@ -77,6 +77,19 @@ status=0
 wait "$busy" || status=$?
 [ "$status" -eq 143 ] || fail "status $status instead of 143 after SIGTERM"
 
+cp toy.jsonl own.jsonl
+expect_status 2 data tokenize own.jsonl --output own.jsonl --overwrite
+expect_says "is what is read"
+cmp -s toy.jsonl own.jsonl || fail "a refused output took its input's place"
+expect_status 0 data tokenize toy.jsonl --output shard.bin --shard-tokens 400
+[ -f shard_000003.bin ] || fail "fewer shards than the text takes"
+expect_status 0 data tokenize toy.jsonl --output shard.bin --overwrite
+[ ! -e shard_000001.bin ] || fail "shards of an earlier run were left beside the new file"
+
+expect_status 3 train toy.toml --run-dir huge --model.preset llama-3-405b --data.seq_len 32
+expect_says "does not fit"
+[ ! -e huge ] || fail "a run that does not fit made its folder"
+
 expect_status 2 verify toy.toml --layouts "dp=2,tp=2; dq=1"
 expect_says "tp"
 expect_says "dq"

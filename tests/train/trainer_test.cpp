@@ -167,6 +167,34 @@ TEST_F(TrainerTest, TrainsAdaptersOfABaseThatDoesNotMove) {
   }
 }
 
+TEST_F(TrainerTest, RefusesWeightsThatFitAndWereTrainedAsAnotherModel) {
+  TrainOptions first = options("first");
+  first.config.training.steps = 2;
+  run(first);
+  TrainOptions other = options("other");
+  other.config.training.load = (folder_.path() / "first").string();
+  other.config.model.norm_eps = 1e-2;
+  EXPECT_THROW(run(other), core::ConfigError);
+  other.config.model.norm_eps = 1e-5;
+  other.config.model.num_attention_heads = 2;
+  EXPECT_THROW(run(other), core::ConfigError);
+  other.config.model.num_attention_heads = 4;
+  other.config.model.dropout = 0.1;
+  EXPECT_NO_THROW(run(other));
+  first.existing = Existing::resume;
+  first.config.training.steps = 3;
+  first.config.model.num_attention_heads = 8;
+  EXPECT_THROW(run(first), core::ConfigError);
+}
+
+TEST_F(TrainerTest, RefusesARunThatTheMachineHasNoMemoryForBeforeItAllocatesAny) {
+  TrainOptions huge = options("huge");
+  huge.config.model = spec::find_model_preset("llama-3-405b")->config;
+  huge.config.data.seq_len = 16;
+  EXPECT_THROW(run(huge), core::MemoryError);
+  EXPECT_FALSE(fs::exists(folder_.path() / "huge"));
+}
+
 TEST_F(TrainerTest, PredictsTheWiderGradientsOfTheInvariantMode) {
   TrainOptions train_options = options("run");
   train_options.config.training.numerics = spec::Numerics::invariant;
