@@ -86,7 +86,7 @@ expect_status 0 data tokenize toy.jsonl --output shard.bin --shard-tokens 400
 expect_status 0 data tokenize toy.jsonl --output shard.bin --overwrite
 [ ! -e shard_000001.bin ] || fail "shards of an earlier run were left beside the new file"
 
-expect_status 3 train toy.toml --run-dir huge --model.preset llama-3-405b --data.seq_len 32
+expect_status 3 train --run-dir huge --model.preset llama-3-405b --data.path toy.jsonl --data.seq_len 32
 expect_says "does not fit"
 [ ! -e huge ] || fail "a run that does not fit made its folder"
 
