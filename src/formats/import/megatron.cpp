@@ -171,10 +171,9 @@ void map_architecture(Mapper& m) {
   }
   m.set("model.architecture", llama ? "llama" : "gpt2", keys);
   m.set_default("model.architecture", llama ? "llama" : "gpt2");
-  const std::optional<double> width = m.number("--hidden-size");
+  const std::optional<int64_t> width = m.whole("--hidden-size");
   if (llama && width && !m.has("--ffn-hidden-size")) {
-    m.set_default("model.intermediate_size",
-                  std::to_string(static_cast<int64_t>(*width * 8 / 3 / 64) * 64));
+    m.set_default("model.intermediate_size", std::to_string(*width * 8 / 3 / 64 * 64));
   }
 }
 
