@@ -40,6 +40,20 @@ int run_generate(const Options& options) {
   return kDone;
 }
 
+constexpr double kHottest = 1e6;  // draws are as good as uniform long before
+
+/// CLI::Range lets nan pass, and shows the largest double with all its digits.
+CLI::Validator number_between(double least, double most) {
+  return CLI::Validator(
+      [least, most](const std::string& text) {
+        double value = 0;
+        const bool fits = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
+        return fits ? std::string()
+                    : fmt::format("{} is no number from {} to {}", text, least, most);
+      },
+      fmt::format("from {} to {}", least, most));
+}
+
 }  // namespace
 
 void add_generate_verb(CLI::App& app, int& status) {
@@ -57,16 +71,21 @@ void add_generate_verb(CLI::App& app, int& status) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   verb->add_option("--temperature", sampling.temperature, "0: always the likeliest token")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number_between(0, kHottest))
       ->capture_default_str();
   verb->add_option("--top-k,--top_k", sampling.top_k, "Draw from the k likeliest; 0: from all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   verb->add_option("--top-p,--top_p", sampling.top_p,
                    "Draw from the fewest tokens of this probability; 1: from all")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_between(0, 1))
       ->capture_default_str();
   verb->add_option("--seed", sampling.seed, "The same seed draws the same text")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return text.starts_with('-') ? "a seed is 0 or more, not " + text : std::string();
+          },
+          ""))
       ->capture_default_str();
   verb->add_flag("--json", options->json, "Print one JSON object: prompt, text");
   verb->callback([options, &status] { status = run_generate(*options); });

@@ -46,6 +46,12 @@ std::shared_ptr<const TokenFile> open_token_file(const std::string& path, const 
         file->added_separators(), file->num_documents().value_or(0), path,
         source.tokenizer->separator()));
   }
+  if (file->unread_bytes() > 0) {
+    warnings.push_back(fmt::format(
+        "{} bytes of \"{}\" are in no sequence of its index and are not read: is the .idx of "
+        "another .bin?",
+        file->unread_bytes(), file->path()));
+  }
   if (file->num_tokens() <= kCheckedAtStart) file->check_ids(vocab_size);
   return file;
 }

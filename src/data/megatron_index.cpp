@@ -131,12 +131,42 @@ void MegatronIndex::check_sequences(int64_t token_bytes) {
                       "has {} bytes.",
                       s, ids, width, from, token_bytes));
     }
+    if (from % width != 0) {
+      refuse(
+          fmt::format("says that sequence {} starts at byte {} of its .bin, in the middle of an id "
+                      "of {} bytes.",
+                      s, from, width));
+    }
     starts_.push_back(starts_.back() + ids);
   }
   // Sequences that overlap could add up to more than there is.
   if (starts_.back() > token_bytes / width) {
     refuse(fmt::format("has sequences of {} ids in all, but its .bin has room for {}.",
                        starts_.back(), token_bytes / width));
+  }
+  unread_bytes_ = token_bytes - starts_.back() * width;
+  check_overlaps();
+}
+
+void MegatronIndex::check_overlaps() const {
+  const int64_t width = bytes_of(type_);
+  const auto overlaps = [&](int64_t earlier, int64_t later) {
+    return byte(later) < byte(earlier) + length(earlier) * width;
+  };
+  // Its writers append: sequences lie in their order.
+  bool in_order = true;
+  for (int64_t s = 1; in_order && s < num_sequences_; ++s) in_order = !overlaps(s - 1, s);
+  if (in_order) return;
+  std::vector<int64_t> order;
+  for (int64_t s = 0; s < num_sequences_; ++s) {
+    if (length(s) > 0) order.push_back(s);
+  }
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return byte(a) < byte(b); });
+  for (size_t i = 1; i < order.size(); ++i) {
+    if (!overlaps(order[i - 1], order[i])) continue;
+    refuse(fmt::format("says that sequences {} and {} share byte {} of its .bin.",
+                       std::min(order[i - 1], order[i]), std::max(order[i - 1], order[i]),
+                       byte(order[i])));
   }
 }
 

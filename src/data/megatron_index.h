@@ -46,6 +46,8 @@ class MegatronIndex {
   IdType type() const { return type_; }
   int64_t num_tokens() const { return starts_.back(); }
   int64_t num_documents() const { return num_documents_; }
+  /// Bytes of the .bin that no sequence has.
+  int64_t unread_bytes() const { return unread_bytes_; }
 
   /// Adds a separator after each document whose last sequence, not empty, `lacks_one` says has
   /// none. Returns how many were added.
@@ -70,6 +72,7 @@ class MegatronIndex {
   [[noreturn]] void refuse(const std::string& why) const;
   void read_header();
   void check_sequences(int64_t token_bytes);
+  void check_overlaps() const;
   void check_bounds();
   int64_t length(int64_t sequence) const;
   int64_t byte(int64_t sequence) const;
@@ -81,6 +84,7 @@ class MegatronIndex {
   int64_t num_sequences_ = 0;
   int64_t num_bounds_ = 0;
   int64_t num_documents_ = 0;
+  int64_t unread_bytes_ = 0;
   std::vector<int64_t> starts_;  // of the sequences in the stream, and its end
 };
 

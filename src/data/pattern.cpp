@@ -39,8 +39,8 @@ Pattern::Pattern(const std::string& pattern) : text_(pattern) {
                                    &error, &offset, context);
   pcre2_compile_context_free(context);
   if (code == nullptr) {
-    throw core::ConfigError(
-        fmt::format("The pattern \"{}\" is not understood: {}.", pattern, message_of(error)));
+    throw core::ConfigError(fmt::format("The pattern \"{}\" is not understood: {}.",
+                                        shown_pattern(pattern), message_of(error)));
   }
   // Where the system forbids code made at run time, pcre2_match interprets: slower, the same words.
   jit_ = pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;
@@ -101,7 +101,7 @@ std::optional<MatchRange> Matcher::find(const Pattern& pattern, std::string_view
     throw core::RunError(
         fmt::format("The pattern \"{}\" cannot be matched from byte {} of a text of {} bytes: {}. "
                     "It backtracks too much; use another tokenizer, or cut the text.",
-                    pattern.text_, start, text.size(), message_of(found)));
+                    shown_pattern(pattern.text_), start, text.size(), message_of(found)));
   }
   const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(match);
   return MatchRange{ends[0], ends[1]};

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <cctype>
+#include <vector>
 
 #include "core/error.h"
+#include "data/utf8.h"
 
 namespace tessera::data {
 namespace {
@@ -19,6 +21,13 @@ constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
 constexpr std::string_view kLoneWord =
     R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
 constexpr std::string_view kHexDigits = "0-9A-Fa-f";
+
+/// Characters that Unicode's full case folding makes several, by the blocks they are in.
+bool folds_to_several(uint32_t c) {
+  return c == 0xDF || c == 0x130 || c == 0x149 || c == 0x1F0 || c == 0x390 || c == 0x3B0 ||
+         c == 0x587 || (c >= 0x1E96 && c <= 0x1E9E) || (c >= 0x1F50 && c <= 0x1FFC) ||
+         (c >= 0xFB00 && c <= 0xFB17);
+}
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -40,10 +49,18 @@ class Translator {
         case '(':
           group();
           break;
+        case ')':
+          if (!outer_folds_.empty()) {
+            folds_ = outer_folds_.back();
+            outer_folds_.pop_back();
+          }
+          copy(1);
+          break;
         case '{':
           counted();
           break;
         default:
+          if (folds_) refuse_long_folds();
           copy(1);
       }
     }
@@ -52,8 +69,8 @@ class Translator {
 
  private:
   [[noreturn]] void refuse(std::string_view what, const char* why) const {
-    throw core::ConfigError(
-        fmt::format("The pattern \"{}\" has {} at byte {}: {}", pattern_, what, at_, why));
+    throw core::ConfigError(fmt::format("The pattern \"{}\" has {} at byte {}: {}",
+                                        shown_pattern(pattern_), shown_pattern(what), at_, why));
   }
   [[noreturn]] void refuse_syntax(std::string_view what) const {
     refuse(what, "it is not supported in patterns.");
@@ -68,6 +85,31 @@ class Translator {
   void replace(size_t bytes, std::string_view by) {
     at_ += bytes;
     out_ += by;
+  }
+
+  /// Under (?i), Oniguruma takes ß for ss and ﬁ for fi, either way.
+  void refuse_long_folds() const {
+    const std::string_view rest = pattern_.substr(at_);
+    const size_t bytes = utf8_character_bytes(rest);
+    const bool folds = bytes > 1 && folds_to_several(utf8_code_point(rest, bytes));
+    const auto lower = [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+    const std::string pair{lower(peek()), lower(peek(1))};
+    const bool folded =
+        pair == "ss" || pair == "st" || pair == "ff" || pair == "fi" || pair == "fl";
+    if (folds || folded) {
+      refuse(fmt::format("{} under (?i)", rest.substr(0, folds ? bytes : 2)),
+             "one character and several are the same there, which is not supported in patterns.");
+    }
+  }
+  void refuse_folds_in_class() const {
+    const std::string_view rest = pattern_.substr(at_);
+    const size_t bytes = utf8_character_bytes(rest);
+    if (bytes < 2) return;
+    if (peek(bytes) == '-' || folds_to_several(utf8_code_point(rest, bytes))) {
+      refuse(
+          fmt::format("{} in a class under (?i)", rest.substr(0, bytes)),
+          "one character and several may be the same there, which is not supported in patterns.");
+    }
   }
 
   /// A class of its own, outside brackets.
@@ -153,8 +195,14 @@ class Translator {
     if (negated) name.remove_prefix(1);
     if (name.empty() ||
         name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                               "0123456789_&") != std::string_view::npos) {
+                               "0123456789_") != std::string_view::npos) {
       refuse_syntax(pattern_.substr(at_, close + 1 - at_));
+    }
+    for (const char* cased : {"Lu", "Ll", "Lt", "Uppercase", "Lowercase"}) {
+      if (folds_ && name == cased)
+        refuse(fmt::format("\\p{{{}}} under (?i)", name),
+               "it has another case's letters there in brackets only, which is not supported in "
+               "patterns.");
     }
     constexpr size_t kCategory = 2;  // "L", "Lu": a general category
     constexpr std::string_view kOthers[] = {"Any",       "Alphabetic", "White_Space",
@@ -198,6 +246,7 @@ class Translator {
       if (peek() == '\\') {
         bracket_escape();
       } else {
+        if (folds_) refuse_folds_in_class();
         copy(1);
       }
     }
@@ -223,6 +272,7 @@ class Translator {
 
   void group() {
     if (peek(1) == '*') refuse_syntax("(*");
+    outer_folds_.push_back(folds_);
     if (peek(1) != '?') return copy(1);
     const char kind = peek(2);
     const bool look_behind = kind == '<' && (peek(3) == '=' || peek(3) == '!');
@@ -234,6 +284,8 @@ class Translator {
     if (peek(length) != 'i' || (peek(length + 1) != ':' && peek(length + 1) != ')')) {
       refuse_syntax(pattern_.substr(at_, 3));
     }
+    folds_ = length == 2;
+    if (peek(length + 1) == ')') outer_folds_.pop_back();  // holds for the rest of the group
     copy(length + 2);
   }
 
@@ -266,12 +318,20 @@ class Translator {
   std::string_view pattern_;
   size_t at_ = 0;
   std::string out_;
+  bool folds_ = false;             // under (?i)
+  std::vector<bool> outer_folds_;  // the same, outside each group that is open
 };
 
 }  // namespace
 
 std::string to_pcre2(std::string_view pattern) {
   return Translator(pattern).translate();
+}
+
+std::string shown_pattern(std::string_view pattern) {
+  constexpr size_t kLong = 160;
+  if (pattern.size() <= kLong) return std::string(pattern);
+  return std::string(pattern.substr(0, utf8_valid_prefix(pattern.substr(0, kLong)))) + "…";
 }
 
 std::string literal_pattern(std::string_view text) {

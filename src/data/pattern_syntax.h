@@ -11,6 +11,9 @@ namespace tessera::data {
 /// counterpart, or whose meaning differs in ways that are not covered.
 std::string to_pcre2(std::string_view pattern);
 
+/// A pattern as it is shown in a message: its start, where it is long.
+std::string shown_pattern(std::string_view pattern);
+
 /// A pattern that matches `text` and nothing else.
 std::string literal_pattern(std::string_view text);
 

@@ -227,6 +227,10 @@ std::optional<int64_t> TokenFile::num_documents() const {
   return index_->num_documents();
 }
 
+int64_t TokenFile::unread_bytes() const {
+  return index_ ? index_->unread_bytes() : 0;
+}
+
 void TokenFile::read(int64_t first, std::span<int32_t> out) const {
   const auto count = static_cast<int64_t>(out.size());
   CHECK(first >= 0 && first <= num_tokens_ && count <= num_tokens_ - first);

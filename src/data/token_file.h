@@ -38,6 +38,8 @@ class TokenFile {
   int64_t token_bytes() const { return bytes_of(type_); }
   /// Of Megatron's index; nothing for other formats, where only separators tell.
   std::optional<int64_t> num_documents() const;
+  /// Bytes that Megatron's index has in no sequence; 0 elsewhere.
+  int64_t unread_bytes() const;
   /// Separators in the stream that are not in the file.
   int64_t added_separators() const { return added_separators_; }
 

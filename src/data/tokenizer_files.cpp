@@ -63,9 +63,10 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& name) {
     if (!is_there(path)) {
       if (auto tokenizer = load_vocab_and_merges(name)) return tokenizer;
       throw core::ConfigError(fmt::format(
-          "The tokenizer folder \"{}\" has no {} in it, nor vocab.json and merges.txt. Make one "
-          "with `tessera data train-tokenizer --output {}`, or use the tokenizer \"bytes\".",
-          name, kFileName, name));
+          "The tokenizer folder \"{}\" has no {} in it, nor vocab.json and merges.txt. Copy "
+          "them there if it is a model's, or name another: `tessera data train-tokenizer` makes "
+          "one, and \"bytes\" needs none.",
+          name, kFileName));
     }
   }
   return parse_tokenizer_json(open_small(path.string()).bytes(), path.string());

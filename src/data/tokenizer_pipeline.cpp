@@ -108,6 +108,13 @@ class PipelineReader {
     PretokenizerStep step;
     step.pattern = file_.text(pattern, "Regex");
     const std::string literal = file_.text(pattern, "String");
+    const bool empty = file_.at(pattern, "Regex").is_string() && step.pattern.empty();
+    if (empty || (file_.at(pattern, "String").is_string() && literal.empty())) {
+      file_.refuse(
+          "has a Split with an empty pattern, which cuts nothing as it is meant. Take the Split "
+          "out "
+          "of its pre_tokenizer, or give the pattern.");
+    }
     if (step.pattern.empty() == literal.empty()) {
       unsupported("pre_tokenizer", value, "a pattern {\"Regex\": …} or {\"String\": …}");
     }

@@ -12,7 +12,6 @@
 #include "model/transformer.h"
 #include "parallel/model_state.h"
 #include "train/process_memory.h"
-#include "train/run_data.h"
 #include "train/start_weights.h"
 
 namespace tessera::train {
@@ -28,9 +27,20 @@ std::shared_ptr<const data::Tokenizer> load_tokenizer(const WeightsPath& weights
                                                       const spec::RunConfig& config,
                                                       const std::string& given) {
   const std::string name = given.empty() ? tokenizer_of(weights, config) : given;
-  if (!name.empty()) return data::load_tokenizer(name);
-  throw core::ConfigError(weights.path.string() +
-                          " comes without a tokenizer; name one with --tokenizer FOLDER");
+  if (name.empty()) {
+    throw core::ConfigError(weights.path.string() +
+                            " comes without a tokenizer; name one with --tokenizer FOLDER");
+  }
+  auto tokenizer = data::load_tokenizer(name);
+  if (config.model.vocab_size < tokenizer->vocab_size()) {
+    throw core::ConfigError(fmt::format(
+        "The tokenizer \"{}\" has {} tokens, but the model \"{}\" has {}: it is not "
+        "the tokenizer that the model was trained with. {}",
+        name, tokenizer->vocab_size(), weights.path.string(), config.model.vocab_size,
+        given.empty() ? "Name that one with --tokenizer."
+                      : "Name that one, or leave --tokenizer out for the model's own."));
+  }
+  return tokenizer;
 }
 
 }  // namespace
@@ -56,7 +66,6 @@ class Generator::Impl {
         arena_(ledger_, core::Category::activations, 0),
         transformer_(config_.model, state_.parameters(), factory_, hooks_,
                      {spec::dtype_of(config_.training.precision), spec::Recompute::none}) {
-    with_vocabulary(config_, *tokenizer_);  // refuses a tokenizer of more tokens than the model
     load_weights(path_, config_, state_);
   }
 

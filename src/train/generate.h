@@ -37,7 +37,8 @@ class Generator {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The token drawn from logits [V] under the options; `position` counts draws.
+/// The token drawn from logits [V] under the options; `position` counts draws. Throws RunError for
+/// logits that are not finite.
 int32_t sample_token(std::vector<float> logits, const SamplingOptions& options, int64_t position);
 
 }  // namespace tessera::train

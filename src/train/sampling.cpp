@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "core/error.h"
 #include "core/rng.h"
 #include "train/generate.h"
 
@@ -50,6 +53,14 @@ Candidates candidates_of(const std::vector<float>& logits, const SamplingOptions
 }  // namespace
 
 int32_t sample_token(std::vector<float> logits, const SamplingOptions& options, int64_t position) {
+  const auto wrong = std::find_if_not(logits.begin(), logits.end(),
+                                      [](float logit) { return std::isfinite(logit); });
+  if (wrong != logits.end()) {
+    throw core::RunError(
+        fmt::format("The model's logits are not finite: token {} has {}, after {} new tokens. Its "
+                    "weights are damaged, or its training diverged; use an earlier checkpoint.",
+                    wrong - logits.begin(), *wrong, position));
+  }
   if (options.temperature <= 0) {
     return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
   }

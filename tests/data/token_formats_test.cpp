@@ -193,6 +193,13 @@ TEST(MegatronFile, AddsNoSeparatorWhereThereIsOne) {
   EXPECT_THAT(corpus.warnings, IsEmpty());
 }
 
+TEST(MegatronFile, TellsOfBytesThatItsIndexDoesNotHave) {
+  const TemporaryFolder folder;
+  write_megatron(folder, small_index(), packed<uint16_t>({1, 2, kEnd, 4, kEnd, 5, 6, 7}));
+  const Corpus corpus = load_corpus({{folder / "m"}, Tokenizer::bytes()});
+  EXPECT_THAT(corpus.warnings, ElementsAre(HasSubstr("6 bytes of")));
+}
+
 TEST(MegatronFile, NamesIdsBeyondTheVocabularyWithTheirOffset) {
   const TemporaryFolder folder;
   Index index = small_index();
@@ -233,6 +240,9 @@ TEST(MegatronFile, RefusesAnIndexThatLies) {
   refused([](Index& index) { index.pointers[1] = -2; }, "sequence 1");
   refused([](Index& index) { index.pointers[1] = INT64_MAX; }, "sequence 1");
   refused([](Index& index) { index.pointers = {0, 4, 0}, index.lengths = {5, 1, 5}; }, "in all");
+  refused([](Index& index) { index.pointers = {0, 3, 6}; }, "sequence 1 starts at byte 3");
+  refused([](Index& index) { index.pointers = {0, 4, 4}; }, "sequences 1 and 2 share byte 4");
+  refused([](Index& index) { index.pointers = {2, 8, 0}; }, "sequences 0 and 2 share byte 2");
   refused([](Index& index) { index.bounds = {0, 3, 2}; }, "document bound 2 = 2");
   refused([](Index& index) { index.bounds = {0, 2, 9}; }, "document bound 2 = 9");
   refused([](Index& index) { index.bounds = {1, 2, 3}; }, "document bound 0 = 1");

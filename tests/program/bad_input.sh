@@ -94,6 +94,11 @@ expect_status 2 verify toy.toml --layouts "dp=2,tp=2; dq=1"
 expect_says "tp"
 expect_says "dq"
 expect_status 2 generate toy.toml
+for option in "--temperature nan" "--temperature inf" "--temperature -1" "--top-p nan" "--seed -1"; do
+    # shellcheck disable=SC2086
+    expect_status 2 generate run $option
+    expect_says "${option#* }"
+done
 expect_status 2 launch --nproc-per-node 0 -- train toy.toml
 expect_status 2 launch --nproc-per-node 2 -- generate run
 expect_status 2 trian toy.toml
