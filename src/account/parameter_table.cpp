@@ -51,9 +51,9 @@ class TableWriter {
     unit.trainable_begin = unit.elements;
   }
 
-  /// Of the open unit.
-  const Parameter& weight(Role role) const {
-    return *table_.find(static_cast<int>(table_.units.size()) - 1, role);
+  /// The parameter of that role in the open unit, until more is written; nullptr: none.
+  const Parameter* find(Role role) const {
+    return table_.find(static_cast<int>(table_.units.size()) - 1, role);
   }
 
   /// Random values are keyed by a parameter's number, adapters counting after all others.
@@ -138,23 +138,29 @@ void write_mlp(TableWriter& table, const spec::ModelConfig& config, const std::s
   if (config.mlp_bias) table.vector(name + "down_proj.bias", Role::down_bias, C, Init::zeros);
 }
 
-// The products that adapters may stand beside, in the order of spec::lora_targets.
-constexpr Role kTargets[] = {Role::q_weight,    Role::k_weight,  Role::v_weight,   Role::o_weight,
+// The weights that adapters may stand beside, in the order of their roles, from q_lora_a on.
+constexpr Role kAdapted[] = {Role::q_weight,    Role::k_weight,  Role::v_weight,   Role::o_weight,
                              Role::gate_weight, Role::up_weight, Role::down_weight};
+static_assert(static_cast<int>(Role::q_lora_a) + 2 * std::size(kAdapted) ==
+              static_cast<int>(Role::down_lora_b) + 1);
 
+/// A and B beside each product of the open unit that lora.targets names by the last word of its
+/// name: "model.layers.0.self_attn.q_proj.weight" is "q_proj".
 void write_adapters(TableWriter& table, const spec::ModelConfig& config,
-                    const spec::LoraConfig& lora, const std::string& block) {
-  const std::vector<spec::LoraTarget>& targets = spec::lora_targets();
-  for (size_t i = 0; i < targets.size(); ++i) {
-    if (!spec::has_adapter(lora, config.architecture, targets[i].name)) continue;
-    const Shape weight = table.weight(kTargets[i]).shape;
-    const std::string name =
-        block + "." + std::string(targets[i].module) + "." + std::string(targets[i].name);
-    const AdapterRoles roles = *adapter_of(kTargets[i]);
+                    const spec::LoraConfig& lora) {
+  for (const Role role : kAdapted) {
+    const Parameter* weight = table.find(role);
+    if (weight == nullptr) continue;  // gpt2 has no gate
+    const std::string product = weight->name.substr(0, weight->name.rfind('.'));
+    const std::string target = product.substr(product.rfind('.') + 1);
+    if (!spec::has_adapter(lora, config.architecture, target)) continue;
+    const int64_t out = weight->shape[0];
+    const int64_t in = weight->shape[1];
+    const AdapterRoles roles = *adapter_of(role);
     // PEFT draws uniformly within 1 / sqrt(in): of this standard deviation.
-    const double std = 1 / std::sqrt(3.0 * static_cast<double>(weight[1]));
-    table.matrix(name + ".lora_A.weight", roles.a, {lora.rank, weight[1]}, std);
-    table.zeros(name + ".lora_B.weight", roles.b, {weight[0], lora.rank});
+    const double std = 1 / std::sqrt(3.0 * static_cast<double>(in));
+    table.matrix(product + ".lora_A.weight", roles.a, {lora.rank, in}, std);
+    table.zeros(product + ".lora_B.weight", roles.b, {out, lora.rank});
   }
 }
 
@@ -171,7 +177,7 @@ void write_block(TableWriter& table, const spec::ModelConfig& config, const spec
   write_mlp(table, config, block + ".mlp.");
   if (lora.rank == 0) return;
   table.freeze();
-  write_adapters(table, config, lora, block);
+  write_adapters(table, config, lora);
 }
 
 }  // namespace
@@ -206,8 +212,8 @@ int64_t ParameterTable::num_trainable_elements() const {
 }
 
 std::optional<AdapterRoles> adapter_of(Role weight) {
-  for (size_t i = 0; i < std::size(kTargets); ++i) {
-    if (kTargets[i] != weight) continue;
+  for (size_t i = 0; i < std::size(kAdapted); ++i) {
+    if (kAdapted[i] != weight) continue;
     const int a = static_cast<int>(Role::q_lora_a) + 2 * static_cast<int>(i);
     return AdapterRoles{static_cast<Role>(a), static_cast<Role>(a + 1)};
   }

@@ -45,7 +45,7 @@ enum class Role : uint8_t {
   final_norm_weight,
   final_norm_bias,
   head_weight,
-  // Adapters, in pairs, in the order of spec::lora_targets.
+  // Adapters, in pairs, in the order of the weights that they stand beside (see adapter_of).
   q_lora_a,
   q_lora_b,
   k_lora_a,

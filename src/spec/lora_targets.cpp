@@ -4,21 +4,18 @@
 
 namespace tessera::spec {
 
-const std::vector<LoraTarget>& lora_targets() {
-  static const std::vector<LoraTarget> targets = {
-      {"q_proj", "self_attn"}, {"k_proj", "self_attn"}, {"v_proj", "self_attn"},
-      {"o_proj", "self_attn"}, {"gate_proj", "mlp"},    {"up_proj", "mlp"},
-      {"down_proj", "mlp"},
-  };
-  return targets;
-}
-
-bool has_product(Architecture architecture, std::string_view name) {
-  return name != "gate_proj" || architecture == Architecture::llama;
+std::vector<std::string_view> lora_targets(Architecture architecture) {
+  if (architecture == Architecture::gpt2) {
+    return {"q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj"};
+  }
+  return {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
 }
 
 bool has_adapter(const LoraConfig& lora, Architecture architecture, std::string_view name) {
-  if (lora.rank == 0 || !has_product(architecture, name)) return false;
+  const std::vector<std::string_view> products = lora_targets(architecture);
+  if (lora.rank == 0 || std::find(products.begin(), products.end(), name) == products.end()) {
+    return false;
+  }
   return std::any_of(lora.targets.begin(), lora.targets.end(), [&](const std::string& target) {
     return target == name || target == kAllLinear;
   });

@@ -7,20 +7,12 @@
 
 namespace tessera::spec {
 
-/// A product of a block that can have an adapter.
-struct LoraTarget {
-  std::string_view name;    ///< in lora.targets and in Hugging Face's files: "q_proj"
-  std::string_view module;  ///< the part of a block that it belongs to: "self_attn"
-};
-
-/// In the order in which a block uses them.
-const std::vector<LoraTarget>& lora_targets();
+/// The products of a block of that family that can have an adapter, by the names that lora.targets
+/// and Hugging Face's files have for them ("q_proj"), in the order in which the block uses them.
+std::vector<std::string_view> lora_targets(Architecture architecture);
 
 /// The word in lora.targets for all of them.
 inline constexpr std::string_view kAllLinear = "all-linear";
-
-/// Whether blocks of that family have the product of that name, one of lora_targets'.
-bool has_product(Architecture architecture, std::string_view name);
 
 /// Whether the product of that name has an adapter in a model of that family.
 bool has_adapter(const LoraConfig& lora, Architecture architecture, std::string_view name);

@@ -192,10 +192,7 @@ class Validator {
       }
       return;
     }
-    std::vector<std::string_view> products;
-    for (const LoraTarget& target : lora_targets()) {
-      if (has_product(config_.model.architecture, target.name)) products.push_back(target.name);
-    }
+    std::vector<std::string_view> products = lora_targets(config_.model.architecture);
     products.push_back(kAllLinear);
     const int64_t width = config_.model.hidden_size;
     if (ok({"lora.rank", "model.hidden_size"}) && lora.rank > width) {
