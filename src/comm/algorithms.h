@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "comm/communicator.h"
+#include "comm/call.h"
 #include "comm/member.h"
 
 // The collectives, one a file, written in turns of a Member (whose header says what a turn is).

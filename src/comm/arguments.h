@@ -1,6 +1,6 @@
 #pragma once
 
-#include "comm/communicator.h"
+#include "comm/call.h"
 
 // What a caller owes a collective, checked before anything is sent: a mistake here is a bug of
 // ours (InternalError), and the same on every backend.
@@ -24,6 +24,31 @@ inline void check_shares(ConstView share, ConstView whole, int size) {
 /// `peer` is another rank of the group.
 inline void check_peer(int rank, int peer, int size) {
   CHECK(peer >= 0 && peer < size && peer != rank, "a message goes to another rank of the group");
+}
+
+/// All of the above, as far as they concern the call.
+inline void check_arguments(const Call& call, int rank, int size) {
+  switch (call.kind) {
+    case OperationKind::all_reduce:
+      return check_reducible(call.out.dtype, call.op);
+    case OperationKind::reduce_scatter:
+      check_reducible(call.in.dtype, call.op);
+      return check_shares(call.out, call.in, size);
+    case OperationKind::all_gather:
+      return check_shares(call.in, call.out, size);
+    case OperationKind::broadcast:
+      CHECK(call.peer >= 0 && call.peer < size, "the root is not a rank of the group");
+      return;
+    case OperationKind::send:
+    case OperationKind::recv:
+      return check_peer(rank, call.peer, size);
+    case OperationKind::barrier:
+      return;
+    case OperationKind::none:
+    case OperationKind::start:
+      break;
+  }
+  CHECK(false, "no operation to call");
 }
 
 }  // namespace tessera::comm

@@ -1,37 +1,26 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "core/view.h"
-#include "kernels/reduce.h"
+#include "comm/call.h"
+#include "comm/engine.h"
+#include "comm/options.h"
+#include "comm/queue.h"
+#include "comm/traffic.h"
 
 namespace tessera::comm {
-
-using core::ConstView;
-using core::View;
-using kernels::ReduceOp;
-
-/// Bytes this rank has copied towards its peers, by collective: counted where they are copied. What
-/// is written once for all counts once for each peer, as each of them copies it. A rank's own share
-/// never counts.
-struct Traffic {
-  int64_t all_reduce = 0;
-  int64_t reduce_scatter = 0;
-  int64_t all_gather = 0;
-  int64_t broadcast = 0;
-  int64_t point_to_point = 0;
-  int64_t total() const {
-    return all_reduce + reduce_scatter + all_gather + broadcast + point_to_point;
-  }
-};
 
 /// A group of ranks that agree. All of them call the same operations in the same order; what comes
 /// out is the same to the bit on every rank and in every run, whatever the timing: sums are taken
 /// in rank order. A group of one does nothing and never fails. One thread uses it at a time.
+///
+/// An operation is called by its method, which returns when it is done on this rank, or started by
+/// start(), which returns at once: it then runs beside the computation, after everything that was
+/// called before it. Several may be under way; their arguments are theirs until their handles have
+/// been waited for.
 ///
 /// All arguments are checked first: what breaks this contract on one rank alone is an
 /// InternalError. Every wait ends: with the result, or with a CommError that names the operation,
@@ -41,50 +30,68 @@ struct Traffic {
 /// end with its message. After a CommError the communicator is unusable.
 class Communicator {
  public:
-  virtual ~Communicator() = default;
-  virtual int rank() const = 0;
-  virtual int size() const = 0;
+  /// The group of one.
+  Communicator() = default;
+  /// A group that `engine` serves.
+  explicit Communicator(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return engine_ ? engine_->rank() : 0; }
+  int size() const { return engine_ ? engine_->size() : 1; }
 
   /// inout on every rank = op over all ranks' inout. Reduce-scatter then all-gather, by chunks:
   /// rank r owns chunk r of elements/size (the first elements % size chunks one longer), and sends
   /// S − chunk_r + (N − 1) · chunk_r bytes: 2(N − 1)/N · S when it divides.
-  virtual void all_reduce(View inout, ReduceOp op) = 0;
+  void all_reduce(View inout, ReduceOp op) { run(Call::all_reduce(inout, op)); }
   /// out [n] = op over ranks of their in [size · n], chunk `rank`; out may be that chunk of in.
   /// Sends (N − 1)/N · S, S = in's bytes.
-  virtual void reduce_scatter(View out, ConstView in, ReduceOp op) = 0;
+  void reduce_scatter(View out, ConstView in, ReduceOp op) {
+    run(Call::reduce_scatter(out, in, op));
+  }
   /// out [size · n] = every rank's in [n], in rank order; in may be its own place in out. Sends
   /// (N − 1) · in's bytes.
-  virtual void all_gather(View out, ConstView in) = 0;
+  void all_gather(View out, ConstView in) { run(Call::all_gather(out, in)); }
   /// Root's values on every rank; the root sends (N − 1) · S.
-  virtual void broadcast(View inout, int root) = 0;
+  void broadcast(View inout, int root) { run(Call::broadcast(inout, root)); }
   /// One message to another rank, whose recv of the same dtype and elements it meets: messages
   /// between two ranks keep their order. Sends S. Returns when `in` may be reused: a short message
   /// is buffered, a long one waits for the receiver, so two ranks must not both send first.
-  virtual void send(ConstView in, int peer) = 0;
+  void send(ConstView in, int peer) { run(Call::send(in, peer)); }
   /// Blocks until the message has come.
-  virtual void recv(View out, int peer) = 0;
-  virtual void barrier() = 0;
+  void recv(View out, int peer) { run(Call::recv(out, peer)); }
+  void barrier() { run(Call::barrier()); }
 
-  virtual const Traffic& traffic() const = 0;
+  /// Any of these beside the computation. All ranks of the group must have it waited for, or at
+  /// least started, before one of them may hope for its end.
+  [[nodiscard]] Handle start(Call call);
+
+  /// Of the operations that are done.
+  Traffic traffic() const { return queue_.traffic(); }
+  /// Seconds the callers have waited for operations: communication that nothing hid.
+  double waited_seconds() const { return queue_.waited_seconds(); }
   /// Bytes of staging memory this rank's communicator holds, its share of what ranks share.
-  virtual int64_t memory_bytes() const = 0;
+  int64_t memory_bytes() const { return engine_ ? engine_->memory_bytes() : 0; }
   /// For messages: the training step that is under way.
-  virtual void set_step(int64_t step) = 0;
+  void set_step(int64_t step) {
+    if (engine_) engine_->set_step(step);
+  }
+  /// Every operation from now on leaves a span on that lane; null ends it.
+  void record(trace::Recorder* recorder, trace::Lane lane) { queue_.record(recorder, lane); }
   /// Tells the other ranks to stop at once, on the way out after an error: each throws the
   /// operation it is in and "rank R stopped: why", unless the group has failed before. Never
   /// blocks. A rank whose communicator is destroyed while others wait for it stops them as well.
-  virtual void abort(const std::string& why) = 0;
+  void abort(const std::string& why) {
+    if (engine_) engine_->abort(why);
+  }
   /// "shm", "thread" or "self", for people.
-  virtual const char* backend() const = 0;
-};
+  const char* backend() const { return engine_ ? engine_->backend() : "self"; }
 
-struct CommOptions {
-  std::chrono::milliseconds timeout{60000};
-  int64_t staging_bytes = int64_t{32} << 20;  ///< shared memory for all ranks together, at most
-  /// Cores that all ranks of this host share, as where a container has a quota of time: with fewer
-  /// cores than ranks, waits do not spin. 0: the cores that one of them may run on by its affinity,
-  /// which is the limit also of a larger number.
-  int usable_cores = 0;
+ private:
+  void run(Call call);
+
+  std::unique_ptr<Engine> engine_;
+  Queue queue_{engine_.get()};
 };
 
 /// The group of one.

@@ -127,7 +127,7 @@ void Member::wait_long(Counter& counter, uint32_t target, int peer) {
   const bool collective =
       current_.kind != OperationKind::send && current_.kind != OperationKind::recv;
   const nanoseconds patience = collective ? spin_ : std::max(spin_, kMessageSpin);
-  if (patience.count() > 0 && spin(counter, target, patience, stop)) return;
+  if (may_spin_ && patience.count() > 0 && spin(counter, target, patience, stop)) return;
   const Report report{board_, rank_, collective, peer, target};
   const auto deadline = Clock::now() + timeout_;
   auto next_check = Clock::now() + kSlice;

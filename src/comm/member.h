@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "comm/board.h"
-#include "comm/communicator.h"
 #include "comm/liveness.h"
+#include "comm/operation.h"
+#include "comm/options.h"
 
 // What the algorithms are written in: turns. In a turn a rank puts pieces into boxes, one for each
 // peer or one for all, while it reads what was put there in the turn before; take_turn() ends it on
@@ -56,6 +57,8 @@ class Member {
   bool stop(Notice::Origin origin, const std::string& why);
   /// Whether ranks have a core each, so that waiting may spin. Called once all have joined.
   void learn_cores();
+  /// False: waits give their core up at once, since there is something else to compute on it.
+  void let_spin(bool may) { may_spin_ = may; }
   /// Whether `rank` has joined and its process has ended since, without leaving.
   bool is_gone(int rank);
 
@@ -77,6 +80,7 @@ class Member {
   int usable_cores_;
   std::unique_ptr<Liveness> liveness_;
   std::chrono::nanoseconds spin_{0};
+  bool may_spin_ = true;
 
   uint32_t turn_ = 0;                              // the last that all have ended
   uint32_t sequence_ = 0;                          // of collectives

@@ -6,30 +6,6 @@ namespace tessera::comm {
 
 namespace {
 
-const char* name_of(OperationKind kind) {
-  switch (kind) {
-    case OperationKind::none:
-      return "nothing";
-    case OperationKind::start:
-      return "rendezvous";
-    case OperationKind::all_reduce:
-      return "all-reduce";
-    case OperationKind::reduce_scatter:
-      return "reduce-scatter";
-    case OperationKind::all_gather:
-      return "all-gather";
-    case OperationKind::broadcast:
-      return "broadcast";
-    case OperationKind::barrier:
-      return "barrier";
-    case OperationKind::send:
-      return "send";
-    case OperationKind::recv:
-      return "recv";
-  }
-  return "?";
-}
-
 const char* name_of(kernels::ReduceOp op) {
   switch (op) {
     case kernels::ReduceOp::sum:
@@ -53,6 +29,30 @@ bool has_data(OperationKind kind) {
 }
 
 }  // namespace
+
+const char* name_of(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::none:
+      return "nothing";
+    case OperationKind::start:
+      return "rendezvous";
+    case OperationKind::all_reduce:
+      return "all-reduce";
+    case OperationKind::reduce_scatter:
+      return "reduce-scatter";
+    case OperationKind::all_gather:
+      return "all-gather";
+    case OperationKind::broadcast:
+      return "broadcast";
+    case OperationKind::barrier:
+      return "barrier";
+    case OperationKind::send:
+      return "send";
+    case OperationKind::recv:
+      return "recv";
+  }
+  return "?";
+}
 
 Words pack(const Operation& operation) {
   return {static_cast<uint64_t>(operation.kind) | static_cast<uint64_t>(operation.op) << 8 |

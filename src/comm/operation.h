@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/dtype.h"
+#include "core/view.h"
 #include "kernels/reduce.h"
 
 // What a rank is doing, as its peers see it: compared at the entry of every collective, and told in
@@ -34,11 +34,18 @@ struct Operation {
   uint32_t sequence = 0;  ///< counts this communicator's collectives, or a pair's messages, from 1
 };
 
+/// A message with `peer`.
+inline Operation message(OperationKind kind, core::ConstView data, int peer) {
+  return {kind, kernels::ReduceOp::sum, data.dtype, peer, data.elements(), 0};
+}
+
 /// An operation as words that fit a cache line beside others.
 using Words = std::array<uint64_t, 3>;
 Words pack(const Operation& operation);
 Operation unpack(const Words& words);
 
+/// "all-reduce"
+const char* name_of(OperationKind kind);
 /// "all-reduce #12"
 std::string name_of(const Operation& operation);
 /// "all-reduce #12 (fp32 sum, 4096 bytes) of step 3"; step -1 is left out.

@@ -2,7 +2,8 @@
 
 #include <unistd.h>
 
-#include "comm/board_communicator.h"
+#include "comm/board_engine.h"
+#include "comm/communicator.h"
 #include "comm/cores.h"
 #include "comm/rendezvous.h"
 
@@ -43,7 +44,7 @@ std::unique_ptr<Communicator> make_shm_communicator(int rank, int size,
   member->take_turn();
   member->finish();
   member->learn_cores();
-  return std::make_unique<BoardCommunicator>(std::move(member), "shm");
+  return std::make_unique<Communicator>(std::make_unique<BoardEngine>(std::move(member), "shm"));
 }
 
 }  // namespace tessera::comm

@@ -1,6 +1,7 @@
 // Ranks as threads: a board in memory of this process, every seat taken from the start.
 
-#include "comm/board_communicator.h"
+#include "comm/board_engine.h"
+#include "comm/communicator.h"
 #include "comm/cores.h"
 
 namespace tessera::comm {
@@ -22,7 +23,8 @@ std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int size,
   for (int rank = 0; rank < size; ++rank) {
     auto member = std::make_unique<Member>(board, rank, options, nullptr);
     member->learn_cores();
-    communicators.push_back(std::make_unique<BoardCommunicator>(std::move(member), "thread"));
+    communicators.push_back(
+        std::make_unique<Communicator>(std::make_unique<BoardEngine>(std::move(member), "thread")));
   }
   return communicators;
 }

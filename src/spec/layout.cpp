@@ -11,9 +11,10 @@ namespace tessera::spec {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kKeys = {"dp", "accumulate", "micro_batch", "backend",
-                                                   "recompute"};
-constexpr std::array<std::string_view, 7> kLaterKeys = {"tp", "pp", "cp", "ep", "zero", "sp", "v"};
+constexpr std::array<std::string_view, 9> kKeys = {"dp",      "accumulate",   "micro_batch",
+                                                   "backend", "recompute",    "zero",
+                                                   "shard",   "bucket_bytes", "prefetch"};
+constexpr std::array<std::string_view, 6> kLaterKeys = {"tp", "pp", "cp", "ep", "sp", "v"};
 
 std::string_view trimmed(std::string_view text) {
   const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
@@ -32,9 +33,9 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
-bool read_count(std::string_view text, int64_t& value) {
+bool read_count(std::string_view text, int64_t& value, int64_t least = 1) {
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  return result.ec == std::errc() && result.ptr == text.data() + text.size() && value >= 1;
+  return result.ec == std::errc() && result.ptr == text.data() + text.size() && value >= least;
 }
 
 /// Reads one key=value into `layout`; a violation with an empty `why` means it is fine.
@@ -50,13 +51,23 @@ Violation read_pair(std::string_view key, std::string_view value, Layout& layout
     count(layout.accumulate);
   } else if (key == "micro_batch") {
     count(layout.micro_batch);
+  } else if (key == "shard") {
+    count(layout.shard);
+  } else if (key == "zero") {
+    if (!read_count(value, layout.zero, 0) || layout.zero > 3)
+      violation.why = "is not a stage of ZeRO", violation.suggest = "0, 1, 2, 3";
+  } else if (key == "bucket_bytes" || key == "prefetch") {
+    if (!read_count(value, key == "prefetch" ? layout.prefetch : layout.bucket_bytes, 0))
+      violation.why = "is not a number of 0 or more", violation.suggest = "0, 1, …";
   } else if (key == "backend") {
     if (value == "thread")
       layout.backend = Backend::thread;
     else if (value == "shm")
       layout.backend = Backend::shm;
+    else if (value == "mpi")
+      layout.backend = Backend::mpi;
     else if (value != "auto")
-      violation.why = "no such backend", violation.suggest = "auto, thread, shm";
+      violation.why = "no such backend", violation.suggest = "auto, thread, shm, mpi";
   } else if (key == "recompute") {
     for (const Recompute mode : {Recompute::none, Recompute::selective, Recompute::full}) {
       if (value != name_of(mode)) continue;
@@ -66,9 +77,9 @@ Violation read_pair(std::string_view key, std::string_view value, Layout& layout
     if (!layout.has_recompute)
       violation.why = "no such mode", violation.suggest = "none, selective, full";
   } else if (std::find(kLaterKeys.begin(), kLaterKeys.end(), key) != kLaterKeys.end()) {
-    if (value != "1" && !(value == "0" && (key == "zero" || key == "sp"))) {
+    if (value != "1" && !(value == "0" && key == "sp")) {
       violation.why = "is not in this version yet";
-      violation.suggest = key == "zero" || key == "sp" ? "0" : "1";
+      violation.suggest = key == "sp" ? "0" : "1";
     }
   } else {
     violation.why = "is not a key of the layout grammar";
@@ -96,6 +107,11 @@ Layout read_layout(std::string_view text, std::vector<Violation>& violations) {
         read_pair(trimmed(pair.substr(0, equals)), trimmed(pair.substr(equals + 1)), layout);
     if (!violation.why.empty()) violations.push_back(std::move(violation));
   }
+  if (layout.shard > 0 && (layout.zero == 0 || layout.dp % layout.shard != 0)) {
+    violations.push_back({"shard", std::to_string(layout.shard),
+                          "is not a divisor of dp in a layout with zero=1, 2 or 3", "",
+                          "--layouts"});
+  }
   if (layout.accumulate > 0 && layout.micro_batch > 0) {
     violations.push_back({"accumulate, micro_batch", std::string(text),
                           "each gives the other, so a layout says one of them", "", "--layouts"});
@@ -121,9 +137,14 @@ std::string to_string(const Layout& layout) {
   std::string text = "dp=" + std::to_string(layout.dp);
   if (layout.accumulate > 0) text += ",accumulate=" + std::to_string(layout.accumulate);
   if (layout.micro_batch > 0) text += ",micro_batch=" + std::to_string(layout.micro_batch);
+  if (layout.zero > 0) text += ",zero=" + std::to_string(layout.zero);
+  if (layout.shard > 0) text += ",shard=" + std::to_string(layout.shard);
+  if (layout.bucket_bytes >= 0) text += ",bucket_bytes=" + std::to_string(layout.bucket_bytes);
+  if (layout.prefetch >= 0) text += ",prefetch=" + std::to_string(layout.prefetch);
   if (layout.has_recompute) text += ",recompute=" + std::string(name_of(layout.recompute));
   if (layout.backend == Backend::thread) text += ",backend=thread";
   if (layout.backend == Backend::shm) text += ",backend=shm";
+  if (layout.backend == Backend::mpi) text += ",backend=mpi";
   return text;
 }
 
@@ -131,7 +152,12 @@ RunConfig with_layout(RunConfig config, const Layout& layout) {
   const int64_t accumulation = std::max<int64_t>(layout.accumulate, 1);
   const int64_t largest =
       micro_batch_size_for(config.training.global_batch_size, layout.dp, accumulation);
-  config.parallelism.data_parallel_degree = layout.dp;
+  ParallelismConfig& parallelism = config.parallelism;
+  parallelism.data_parallel_degree = layout.dp;
+  parallelism.zero_stage = layout.zero;
+  parallelism.shard_degree = layout.shard > 0 ? layout.shard : -1;
+  if (layout.bucket_bytes >= 0) parallelism.bucket_bytes = layout.bucket_bytes;
+  if (layout.prefetch >= 0) parallelism.prefetch = layout.prefetch;
   config.training.micro_batch_size =
       layout.micro_batch > 0 ? std::min(layout.micro_batch, largest) : largest;
   if (layout.has_recompute) config.activation_checkpoint.mode = layout.recompute;

@@ -10,9 +10,13 @@ namespace tessera::spec {
 
 /// A way to cut a run over ranks: "dp=4,accumulate=2,backend=shm". 0 means: not said.
 struct Layout {
-  int64_t dp = 1;           ///< data-parallel replicas
-  int64_t accumulate = 0;   ///< micro-batches of the largest share, at most
-  int64_t micro_batch = 0;  ///< sequences of a micro-batch; the whole share when neither is said
+  int64_t dp = 1;             ///< data-parallel replicas
+  int64_t accumulate = 0;     ///< micro-batches of the largest share, at most
+  int64_t micro_batch = 0;    ///< sequences of a micro-batch; the whole share when neither is said
+  int64_t zero = 0;           ///< ZeRO stage
+  int64_t shard = 0;          ///< ranks a shard group spans; all when not said
+  int64_t bucket_bytes = -1;  ///< -1: not said
+  int64_t prefetch = -1;      ///< -1: not said
   Backend backend = Backend::automatic;
   bool has_recompute = false;
   Recompute recompute = Recompute::none;

@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 4> kWords<Decay>{"cosine", "linear", "wsd
 template <>
 constexpr std::array<std::string_view, 3> kWords<Recompute>{"none", "selective", "full"};
 template <>
-constexpr std::array<std::string_view, 3> kWords<Backend>{"auto", "thread", "shm"};
+constexpr std::array<std::string_view, 4> kWords<Backend>{"auto", "thread", "shm", "mpi"};
 template <>
 constexpr std::array<std::string_view, 5> kWords<DataFormat>{"auto", "text", "llm.c", "nanogpt",
                                                              "megatron"};
@@ -306,6 +306,26 @@ void add_rest(std::vector<Option>& rows) {
   rows.push_back(row<&RunConfig::parallelism, &ParallelismConfig::data_parallel_degree>(
       "parallelism.data_parallel_degree", "replicas; -1: the whole world",
       at_least_or(1, kManySamples, -1)));
+  constexpr auto P = &RunConfig::parallelism;
+  using Parallelism = ParallelismConfig;
+  rows.push_back(
+      row<P, &Parallelism::zero_stage>("parallelism.zero_stage",
+                                       "shared by data-parallel ranks: 0 nothing, 1 optimizer "
+                                       "states, 2 gradients too, 3 weights too",
+                                       at_least(0, 3)));
+  rows.push_back(
+      row<P, &Parallelism::shard_degree>("parallelism.shard_degree",
+                                         "ranks that share states, in groups that are copies of "
+                                         "each other; -1: all data-parallel ones",
+                                         at_least_or(1, kManySamples, -1)));
+  rows.push_back(row<P, &Parallelism::bucket_bytes>(
+      "parallelism.bucket_bytes",
+      "gradients are reduced during backward, in buckets of this size (with ZeRO unit by unit); 0: "
+      "after it",
+      at_least(0, 0x1p50)));
+  rows.push_back(row<P, &Parallelism::prefetch>(
+      "parallelism.prefetch", "ZeRO-3: units whose weights are gathered ahead of their use",
+      at_least(0, 64)));
   rows.push_back(row<&RunConfig::activation_checkpoint, &ActivationCheckpointConfig::mode>(
       "activation_checkpoint.mode",
       "computed again in backward: nothing; attention and activation functions; whole blocks"));
@@ -324,6 +344,8 @@ void add_rest(std::vector<Option>& rows) {
       "metrics.log_freq", "steps between lines", at_least(1)));
   rows.push_back(row<&RunConfig::metrics, &MetricsConfig::tensorboard>(
       "metrics.tensorboard", "write event files for TensorBoard, in the run folder"));
+  rows.push_back(row<&RunConfig::profiling, &ProfilingConfig::trace>(
+      "profiling.trace", "write a Chrome trace of every rank, in the run folder"));
   constexpr auto M = &RunConfig::comm;
   rows.push_back(row<M, &CommConfig::backend>("comm.backend", "what carries messages"));
   rows.push_back(row<M, &CommConfig::timeout_seconds>(
@@ -359,17 +381,12 @@ const std::vector<LaterOption>& later_options() {
       {"optimizer.name", "adamw"},
       {"parallelism.tensor_parallel_degree", "1"},
       {"parallelism.pipeline_parallel_degree", "1"},
-      {"parallelism.zero_stage", "0"},
-      {"parallelism.shard_degree", "1"},
       {"parallelism.sequence_parallel", "false"},
       {"parallelism.pipeline_schedule", ""},
       {"parallelism.virtual_stages", "1"},
       {"parallelism.layers_per_stage", ""},
-      {"parallelism.bucket_bytes", ""},
-      {"parallelism.prefetch", "0"},
       {"parallelism.tensor_parallel_across_hosts", "false"},
       {"checkpoint.async", "false"},
-      {"profiling.trace", "false"},
   };
   return table;
 }

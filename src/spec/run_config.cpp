@@ -31,6 +31,12 @@ double lora_scale(const LoraConfig& lora) {
   return lora.alpha > 0 ? lora.alpha / static_cast<double>(lora.rank) : 2.0;
 }
 
+int64_t shard_ranks(const ParallelismConfig& parallelism) {
+  if (parallelism.zero_stage == 0) return 1;
+  return parallelism.shard_degree == -1 ? parallelism.data_parallel_degree
+                                        : parallelism.shard_degree;
+}
+
 RunConfig resolved(RunConfig config, int64_t world_size) {
   config.model = resolved(config.model);
   config.model_hf.clear();  // the keys of the model say it all, and folders come and go

@@ -33,7 +33,7 @@ enum class Decay : uint8_t { cosine, linear, wsd, constant };
 /// What a block's backward computes again: nothing, attention's inside and the activation
 /// function's output, or the whole block.
 enum class Recompute : uint8_t { none, selective, full };
-enum class Backend : uint8_t { automatic, thread, shm };
+enum class Backend : uint8_t { automatic, thread, shm, mpi };
 
 /// Of the files of data.path.
 enum class DataFormat : uint8_t { automatic, text, llmc, nanogpt, megatron };
@@ -99,6 +99,23 @@ struct LrSchedulerConfig {
 
 struct ParallelismConfig {
   int64_t data_parallel_degree = -1;  ///< -1: the whole world
+  /// What data-parallel ranks share instead of each holding all (Rajbhandari et al. 2020): 0
+  /// nothing, 1 optimizer states, 2 gradients too, 3 weights too.
+  int64_t zero_stage = 0;
+  /// Ranks over which a shard group spreads the states; groups are copies of each other. -1: all
+  /// data-parallel ranks.
+  int64_t shard_degree = -1;
+  /// Gradients are reduced while backward still runs: in stage 0 in buckets of at least this, in
+  /// the others unit by unit. 0: when backward is over.
+  int64_t bucket_bytes = int64_t{25} << 20;
+  int64_t prefetch = 1;  ///< stage 3: units whose weights are gathered ahead of their use
+};
+
+/// Ranks that a shard group spans: 1 where nothing is sharded. `parallelism` is resolved.
+int64_t shard_ranks(const ParallelismConfig& parallelism);
+
+struct ProfilingConfig {
+  bool trace = false;  ///< write trace/rank-R.json
 };
 
 struct ActivationCheckpointConfig {
@@ -140,6 +157,7 @@ struct RunConfig {
   CheckpointConfig checkpoint;
   ValidationConfig validation;
   MetricsConfig metrics;
+  ProfilingConfig profiling;
   CommConfig comm;
 };
 

@@ -27,6 +27,7 @@ class Validator {
     check_precision();
     check_lora();
     check_batch();
+    check_sharding();
     check_unused();
     if (violations_.empty()) check_products();
     return std::move(violations_);
@@ -237,6 +238,34 @@ class Validator {
           "has fewer sequences than there are ranks, " + std::to_string(ranks) +
               ": some would have nothing to do",
           std::to_string(ranks) + " or more, or at most " + std::to_string(global) + " ranks");
+    }
+  }
+
+  void check_sharding() {
+    const ParallelismConfig& parallelism = config_.parallelism;
+    if (!ok({"parallelism.zero_stage", "parallelism.shard_degree",
+             "parallelism.data_parallel_degree", "parallelism.prefetch"})) {
+      return;
+    }
+    const int64_t shard = parallelism.shard_degree;
+    if (parallelism.zero_stage == 0 && shard > 1) {
+      add("parallelism.shard_degree", "is not used: zero_stage 0 shards nothing",
+          "-1, or a zero_stage of 1, 2 or 3");
+    }
+    if (parallelism.zero_stage < 3 && changed("parallelism.prefetch")) {
+      add("parallelism.prefetch", "is not used: only zero_stage 3 gathers weights",
+          "leave it out, or zero_stage = 3");
+    }
+    const int64_t degree = parallelism.data_parallel_degree;
+    const int64_t ranks = degree == -1 ? world_size_ : degree;
+    if (parallelism.zero_stage > 0 && shard > 0 && ranks > 0 && ranks % shard != 0) {
+      std::vector<std::string> divisors = {"-1"};
+      for (const int64_t divisor : nearest_divisors(ranks, shard)) {
+        divisors.push_back(std::to_string(divisor));
+      }
+      add("parallelism.shard_degree",
+          "does not divide the " + std::to_string(ranks) + " data-parallel ranks",
+          join_or(divisors));
     }
   }
 

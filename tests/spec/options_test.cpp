@@ -134,16 +134,17 @@ TEST(Assign, NamesTheKeyThatWasProbablyMeant) {
 }
 
 TEST(Assign, RefusesWhatALaterVersionBringsUnlessItIsWhatThisOneDoes) {
-  EXPECT_TRUE(assign({flag("parallelism.tensor_parallel_degree", "1"),
-                      flag("parallelism.zero_stage", "0"), flag("optimizer.name", "adamw")})
-                  .violations.empty());
-  const auto result = assign({flag("parallelism.zero_stage", "3")});
+  EXPECT_TRUE(
+      assign({flag("parallelism.tensor_parallel_degree", "1"),
+              flag("parallelism.sequence_parallel", "false"), flag("optimizer.name", "adamw")})
+          .violations.empty());
+  const auto result = assign({flag("parallelism.tensor_parallel_degree", "3")});
   ASSERT_EQ(result.violations.size(), 1u);
-  EXPECT_EQ(result.violations[0].suggest, "0");
+  EXPECT_EQ(result.violations[0].suggest, "1");
   EXPECT_EQ(assign({flag("parallelism.pipeline_schedule", "1f1b")}).violations.size(), 1u);
-  const auto backend = assign({flag("comm.backend", "mpi")});
+  const auto backend = assign({flag("comm.backend", "nccl")});
   ASSERT_EQ(backend.violations.size(), 1u);
-  EXPECT_NE(backend.violations[0].why.find("auto, thread or shm"), std::string::npos);
+  EXPECT_NE(backend.violations[0].why.find("auto, thread, shm or mpi"), std::string::npos);
 }
 
 TEST(Assign, NamesThePresetThatWasProbablyMeant) {
