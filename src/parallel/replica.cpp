@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "core/fault.h"
 #include "core/rng.h"
@@ -18,6 +19,17 @@ optim::AdamwConfig adamw_config(const spec::OptimizerConfig& optimizer) {
 
 bool invariant(const spec::RunConfig& config) {
   return config.training.numerics == spec::Numerics::invariant;
+}
+
+/// A pass of one micro-batch: "F s0 c0 m3". There is one stage and one chunk.
+trace::Timed timed_pass(trace::Recorder* recorder, char pass, int64_t micro_batch) {
+  if (recorder == nullptr) return {nullptr, "", trace::Lane::compute};
+  trace::Details details;
+  details.stage = 0;
+  details.chunk = 0;
+  details.micro_batch = micro_batch;
+  return {recorder, pass + (" s0 c0 m" + std::to_string(micro_batch)), trace::Lane::compute,
+          std::move(details)};
 }
 
 }  // namespace
@@ -38,6 +50,7 @@ Replica::Replica(const spec::RunConfig& config, comm::Communicator& dp, core::Me
 }
 
 void Replica::zero_gradients() {
+  micro_batch_ = 0;
   if (TESSERA_FAULT("parallel_stale_gradient") && dp_.rank() == dp_.size() - 1 && dp_.size() > 1)
     return;
   state_.zero_gradients();
@@ -51,8 +64,16 @@ model::LossResult Replica::accumulate(const model::MicroBatch& batch, float grad
   pass.dropout_key = core::stream_key(config_.training.seed, core::Stream::dropout);
   pass.step = step;
   pass.invariant = invariant(config_);
-  const model::LossResult result = transformer_.forward(pass);
-  transformer_.backward(pass);
+  model::LossResult result;
+  {
+    const trace::Timed timed = timed_pass(recorder_, 'F', micro_batch_);
+    result = transformer_.forward(pass);
+  }
+  {
+    const trace::Timed timed = timed_pass(recorder_, 'B', micro_batch_);
+    transformer_.backward(pass);
+  }
+  ++micro_batch_;
   if (pass.gradient_beyond_range) ++beyond_range_;
   return result;
 }
@@ -84,6 +105,7 @@ double Replica::gradient_norm() const {
 }
 
 void Replica::update(int64_t step, double lr, double norm) {
+  const trace::Timed timed(recorder_, "optimizer", trace::Lane::compute);
   if (TESSERA_FAULT("parallel_lr_by_rank")) lr *= 1.0 + 0.01 * dp_.rank();
   optimizer_->step(step, lr, optim::clip_coefficient(norm, config_.training.max_norm));
 }

@@ -8,6 +8,7 @@
 #include "model/lora.h"
 #include "model/transformer.h"
 #include "parallel/model_state.h"
+#include "trace/recorder.h"
 
 namespace tessera::parallel {
 
@@ -39,6 +40,10 @@ class Replica {
   /// Clips by `norm` and takes one optimizer step; `step` counts from 1.
   void update(int64_t step, double lr, double norm);
 
+  /// From now on forward and backward of each micro-batch and the optimizer leave spans there; null
+  /// ends it. Must outlive this.
+  void set_recorder(trace::Recorder* recorder) { recorder_ = recorder; }
+
   ModelState& state() { return state_; }
   const account::ParameterTable& table() const { return table_; }
   model::Transformer& transformer() { return transformer_; }
@@ -56,6 +61,8 @@ class Replica {
   model::Transformer transformer_;
   std::vector<optim::ParameterRange> ranges_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  trace::Recorder* recorder_ = nullptr;
+  int64_t micro_batch_ = 0;   ///< of the step, from 0
   int64_t beyond_range_ = 0;  ///< passes whose gradients were; after the reduction, all ranks'
 };
 
