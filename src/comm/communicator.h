@@ -70,13 +70,16 @@ class Communicator {
   Traffic traffic() const { return queue_.traffic(); }
   /// Seconds the callers have waited for operations: communication that nothing hid.
   double waited_seconds() const { return queue_.waited_seconds(); }
+  /// Seconds that operations have taken, waited for or not.
+  double busy_seconds() const { return queue_.busy_seconds(); }
   /// Bytes of staging memory this rank's communicator holds, its share of what ranks share.
   int64_t memory_bytes() const { return engine_ ? engine_->memory_bytes() : 0; }
   /// For messages: the training step that is under way.
   void set_step(int64_t step) {
     if (engine_) engine_->set_step(step);
   }
-  /// Every operation from now on leaves a span on that lane; null ends it.
+  /// Every operation from now on leaves a span on that lane, and a caller that waits for one a span
+  /// "wait" on the compute lane; null ends it.
   void record(trace::Recorder* recorder, trace::Lane lane) { queue_.record(recorder, lane); }
   /// Tells the other ranks to stop at once, on the way out after an error: each throws the
   /// operation it is in and "rank R stopped: why", unless the group has failed before. Never

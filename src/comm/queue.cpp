@@ -17,6 +17,7 @@ Queue::~Queue() {
 std::shared_ptr<Work> Queue::enqueue(Call call) {
   auto work = std::make_shared<Work>();
   work->call = std::move(call);
+  work->sequence = ++sequence_;
   calls_.push_back(work);
   return work;
 }
@@ -44,6 +45,7 @@ std::shared_ptr<Work> Queue::start(Call call) {
 void Queue::wait(const std::shared_ptr<Work>& work) {
   const int64_t begin = trace::now_ns();
   std::unique_lock lock(mutex_);
+  const bool waits = !work->done;
   while (!work->done) {
     if (!busy_ && !calls_.empty()) {
       execute_first(lock, /*may_spin=*/true);
@@ -51,7 +53,9 @@ void Queue::wait(const std::shared_ptr<Work>& work) {
       changed_.wait(lock);
     }
   }
-  waited_ns_ += trace::now_ns() - begin;
+  const int64_t end = trace::now_ns();
+  waited_ns_ += end - begin;
+  if (waits) record_span(*work, "wait", trace::Lane::compute, begin, end);
   if (work->error) std::rethrow_exception(work->error);
 }
 
@@ -70,6 +74,11 @@ double Queue::waited_seconds() const {
   return static_cast<double>(waited_ns_) * 1e-9;
 }
 
+double Queue::busy_seconds() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<double>(busy_ns_) * 1e-9;
+}
+
 void Queue::record(trace::Recorder* recorder, trace::Lane lane) {
   const std::lock_guard lock(mutex_);
   recorder_ = recorder;
@@ -85,10 +94,22 @@ void Queue::work_off() {
   }
 }
 
+void Queue::record_span(const Work& work, const char* name, trace::Lane lane, int64_t begin_ns,
+                        int64_t end_ns) const {
+  if (recorder_ == nullptr) return;
+  const View out = work.call.out;
+  const ConstView in = work.call.in;
+  trace::Details details;
+  details.axis = trace::name_of(lane_);
+  details.collective = name_of(work.call.kind);
+  details.bytes = std::max(out ? out.bytes() : 0, in ? in.bytes() : 0);
+  details.sequence = work.sequence;
+  recorder_->add({name, lane, begin_ns, end_ns, std::move(details)});
+}
+
 void Queue::execute_first(std::unique_lock<std::mutex>& lock, bool may_spin) {
   const std::shared_ptr<Work> work = calls_.front();
   busy_ = true;
-  const int64_t sequence = ++sequence_;
   Traffic traffic = traffic_;
   lock.unlock();
   const int64_t begin = trace::now_ns();
@@ -100,15 +121,8 @@ void Queue::execute_first(std::unique_lock<std::mutex>& lock, bool may_spin) {
   const int64_t end = trace::now_ns();
   lock.lock();
   traffic_ = traffic;
-  if (recorder_ != nullptr) {
-    const View out = work->call.out;
-    const ConstView in = work->call.in;
-    trace::Details details;
-    details.collective = name_of(work->call.kind);
-    details.bytes = std::max(out ? out.bytes() : 0, in ? in.bytes() : 0);
-    details.sequence = sequence;
-    recorder_->add({details.collective, lane_, begin, end, details});
-  }
+  busy_ns_ += end - begin;
+  record_span(*work, name_of(work->call.kind), lane_, begin, end);
   calls_.pop_front();
   work->done = true;
   busy_ = false;

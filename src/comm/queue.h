@@ -24,6 +24,7 @@ namespace tessera::comm {
 /// A call in a queue, and what became of it. Guarded by the queue's mutex.
 struct Work {
   Call call;
+  int64_t sequence = 0;  ///< of the call in its queue, from 1
   bool done = false;
   std::exception_ptr error;
 };
@@ -50,12 +51,18 @@ class Queue {
   Traffic traffic() const;
   /// Seconds that callers have spent in wait().
   double waited_seconds() const;
-  /// Spans of every call from now on go there, on that lane; null: nowhere.
+  /// Seconds that calls have taken, waited for or not.
+  double busy_seconds() const;
+  /// Spans of every call from now on go there, on that lane, and on the compute lane spans "wait"
+  /// of callers that waited for one; null: nowhere.
   void record(trace::Recorder* recorder, trace::Lane lane);
 
  private:
   std::shared_ptr<Work> enqueue(Call call);
   void work_off();
+  /// Leaves a span about a call. The lock is held.
+  void record_span(const Work& work, const char* name, trace::Lane lane, int64_t begin_ns,
+                   int64_t end_ns) const;
   /// Carries out the first call of the queue. `lock` is given up meanwhile.
   void execute_first(std::unique_lock<std::mutex>& lock, bool may_spin);
 
@@ -67,6 +74,7 @@ class Queue {
   bool stopping_ = false;
   Traffic traffic_;
   int64_t waited_ns_ = 0;
+  int64_t busy_ns_ = 0;
   int64_t sequence_ = 0;
   trace::Recorder* recorder_ = nullptr;
   trace::Lane lane_ = trace::Lane::dp;

@@ -15,9 +15,11 @@ void Recorder::add(Span span) {
   spans_.push_back(std::move(span));
 }
 
-std::vector<Span> Recorder::spans() const {
+std::vector<Span> Recorder::take() {
+  std::vector<Span> taken;
   const std::lock_guard lock(mutex_);
-  return spans_;
+  taken.swap(spans_);
+  return taken;
 }
 
 Timed::Timed(Recorder* recorder, std::string name, Lane lane, Details details)

@@ -1,7 +1,7 @@
 #pragma once
 
 // What happened on a rank: spans of time, each on a lane. One format for what was measured here and
-// for what a plan predicts. Written by several threads of the rank, read once it is over.
+// for what a plan predicts. Written by several threads of the rank, and taken away step by step.
 
 #include <chrono>
 #include <cstdint>
@@ -25,6 +25,7 @@ struct Details {
   int64_t chunk = -1;
   int64_t micro_batch = -1;
   std::string unit;        ///< "layers.3"
+  std::string axis;        ///< of the mesh: "dp"
   std::string collective;  ///< "all-gather"
   int64_t bytes = -1;      ///< of the collective's argument
   int64_t sequence = -1;   ///< of the collective in its group, from 1
@@ -51,8 +52,8 @@ class Recorder {
  public:
   void set_step(int64_t step);
   void add(Span span);
-  /// Everything so far, in the order in which it was added.
-  std::vector<Span> spans() const;
+  /// What was added since the last call, in the order in which it was added; kept no longer.
+  std::vector<Span> take();
 
  private:
   mutable std::mutex mutex_;
