@@ -46,6 +46,7 @@ inline void check_arguments(const Call& call, int rank, int size) {
       return;
     case OperationKind::none:
     case OperationKind::start:
+    case OperationKind::split:
       break;
   }
   CHECK(false, "no operation to call");

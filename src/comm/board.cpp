@@ -29,9 +29,9 @@ int64_t round_down(int64_t value, int64_t to) {
   return value / to * to;
 }
 
-std::shared_ptr<Region> map(int64_t bytes, int flags, int fd) {
+std::shared_ptr<Region> map(int64_t bytes, int flags, int fd, int64_t offset) {
   void* data = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_POPULATE | flags, fd, 0);
+                    MAP_SHARED | MAP_POPULATE | flags, fd, offset);
   if (data == MAP_FAILED) {
     throw core::CommError(fmt::format("cannot map {} bytes of memory shared by the ranks: {}",
                                       bytes, std::strerror(errno)));
@@ -42,10 +42,10 @@ std::shared_ptr<Region> map(int64_t bytes, int flags, int fd) {
 }  // namespace
 
 std::shared_ptr<Region> Region::anonymous(int64_t bytes) {
-  return map(bytes, MAP_ANONYMOUS, -1);
+  return map(bytes, MAP_ANONYMOUS, -1, 0);
 }
-std::shared_ptr<Region> Region::of_file(int fd, int64_t bytes) {
-  return map(bytes, 0, fd);
+std::shared_ptr<Region> Region::of_file(int fd, int64_t offset, int64_t bytes) {
+  return map(bytes, 0, fd, offset);
 }
 Region::~Region() {
   munmap(data_, static_cast<size_t>(bytes_));
@@ -57,7 +57,7 @@ BoardLayout BoardLayout::of(int size, int64_t staging_bytes) {
   const int64_t ranks = size;
   BoardLayout layout;
   layout.size = size;
-  layout.seats = kPage;
+  layout.seats = BoardLayout::kSeats;
   layout.channels = layout.seats + round_up(ranks * int64_t{sizeof(Seat)}, kPage);
   layout.boxes = layout.channels + round_up(ranks * ranks * int64_t{sizeof(Channel)}, kPage);
   const int64_t half = std::max<int64_t>(0, (staging_bytes - layout.boxes - 2 * kPage) / 2);
@@ -95,7 +95,7 @@ bool Board::stop(Notice::Origin origin, int rank, const std::string& why) const 
   Notice& posted = notice();
   if (posted.raised.exchange(true)) return false;
   posted.origin = origin;
-  posted.rank = rank;
+  posted.rank = world_rank(rank);
   const size_t length = std::min(why.size(), Notice::kTextBytes - 1);
   std::memcpy(posted.text, why.data(), length);
   posted.text[length] = '\0';
@@ -111,6 +111,18 @@ std::string Board::notice_text(const std::string& activity) const {
   if (!notice().written.load()) return activity + ": a rank died while it was failing";
   if (notice().origin == Notice::Origin::failure) return notice().text;
   return fmt::format("{}: rank {} stopped: {}", activity, notice().rank, notice().text);
+}
+
+std::string Board::describe(Operation operation, int64_t step) const {
+  const bool has_peer = operation.kind == OperationKind::broadcast || is_message(operation.kind);
+  if (has_peer) operation.peer = world_rank(operation.peer);
+  const std::string text = comm::describe(operation, step);
+  return group_ ? text + " in " + comm::name_of(*group_) : text;
+}
+
+std::string Board::name_of(Operation operation) const {
+  if (is_message(operation.kind)) operation.peer = world_rank(operation.peer);
+  return comm::name_of(operation);
 }
 
 }  // namespace tessera::comm

@@ -6,13 +6,17 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "comm/counter.h"
+#include "comm/group.h"
 #include "comm/operation.h"
 
 // The memory that the ranks of a group share, for threads and for processes alike:
 //
-//   Notice                        why everybody stops, once somebody failed
+//   Notice                        why everybody stops, once somebody failed; and how much memory
+//   the
+//                                 groups have taken that were split off
 //   Seat      [size]              a rank's progress, what it does, who it is
 //   Channel   [size][size]        counters of the messages from one rank to another
 //   boxes     [size][2][size]     pieces of a collective: from a rank, by parity of the turn, to a
@@ -20,6 +24,8 @@
 //   cells     [size][size − 1][kCells]  pieces of messages: from a rank, to another
 //
 // Plain structures over zeroed memory; the rules of who writes what when are Member's.
+//
+// A group that was split off has a board of its own, but no notice: that of the world stops all.
 
 namespace tessera::comm {
 
@@ -28,8 +34,8 @@ class Region {
  public:
   /// Zeroed memory of this process. Throws CommError when there is none.
   static std::shared_ptr<Region> anonymous(int64_t bytes);
-  /// Maps a file descriptor of that many bytes, which may be closed then. Throws CommError.
-  static std::shared_ptr<Region> of_file(int fd, int64_t bytes);
+  /// Maps bytes of a file from an offset on; the descriptor may be closed then. Throws CommError.
+  static std::shared_ptr<Region> of_file(int fd, int64_t offset, int64_t bytes);
   Region(void* data, int64_t bytes) : data_(data), bytes_(bytes) {}
   ~Region();
   Region(const Region&) = delete;
@@ -53,6 +59,14 @@ struct Notice {
   Origin origin;
   int rank;  ///< who stopped
   char text[kTextBytes];
+  alignas(64) std::atomic<int64_t> added;  ///< bytes of groups, behind the board in its file
+};
+
+/// Something that a rank does or did.
+struct Act {
+  alignas(64) std::array<std::atomic<uint64_t>, 3> operation;
+  std::atomic<uint32_t> moment;     ///< counts what the rank began, so that the later can be told
+  std::atomic<uint32_t> under_way;  ///< how many such are not over
 };
 
 /// What a rank tells about itself. Only that rank writes here; where ranks are processes, rank 0
@@ -66,9 +80,9 @@ struct Seat {
   std::array<std::array<std::atomic<uint64_t>, 3>, 2> entered;  ///< operation, by parity of turn
 
   // For messages of failure; best effort while the rank is running.
-  alignas(64) std::array<std::atomic<uint64_t>, 3> current;
+  Act collective;  ///< the last that it began
+  Act message;     ///< of those to or from any peer
   std::atomic<int64_t> step;
-  std::atomic<uint32_t> idle;  ///< 1: the current operation is over
   std::atomic<State> state;
 
   // Written before the state becomes `joined`.
@@ -94,6 +108,7 @@ static_assert(sizeof(Cell) == 64);
 /// Where things lie, a pure function of the number of ranks and of the memory they may share.
 struct BoardLayout {
   static constexpr uint32_t kCells = 4;
+  static constexpr int64_t kSeats = 4096;  // wherever seats of the world lie, the steps lie
   int size = 0;
   int64_t piece_bytes = 0;                                ///< of a box
   int64_t cell_bytes = 0;                                 ///< payload of a cell
@@ -107,13 +122,28 @@ struct BoardLayout {
 /// A region seen through its layout.
 class Board {
  public:
+  /// Of the world.
   Board(std::shared_ptr<Region> region, const BoardLayout& layout)
-      : region_(std::move(region)), layout_(layout) {}
+      : region_(region), world_(std::move(region)), layout_(layout) {}
+  /// Of a group of ranks that have `parent` in common.
+  Board(std::shared_ptr<Region> region, const BoardLayout& layout, const Board& parent, Group group)
+      : region_(std::move(region)),
+        world_(parent.world_),
+        layout_(layout),
+        group_(std::make_shared<const Group>(std::move(group))) {}
 
   const BoardLayout& layout() const { return layout_; }
   int size() const { return layout_.size; }
-  Notice& notice() const { return *at<Notice>(0); }
+  Notice& notice() const { return *reinterpret_cast<Notice*>(world_->data()); }
   Seat& seat(int rank) const { return at<Seat>(layout_.seats)[rank]; }
+  /// How a rank of this group is called in messages: by its number in the world.
+  int world_rank(int rank) const {
+    return group_ ? group_->ranks[static_cast<size_t>(rank)] : rank;
+  }
+  /// The training step that a rank has reached.
+  std::atomic<int64_t>& step(int rank) const {
+    return reinterpret_cast<Seat*>(world_->data() + BoardLayout::kSeats)[world_rank(rank)].step;
+  }
   Channel& channel(int from, int to) const {
     return at<Channel>(layout_.channels)[from * size() + to];
   }
@@ -132,7 +162,12 @@ class Board {
   /// What was posted, as it is told to somebody busy with `activity`: a failure of the group as it
   /// is, a caller's reason as "activity: rank 1 stopped: why". Call when the notice is raised.
   std::string notice_text(const std::string& activity) const;
-  /// Wakes all who wait for anything.
+  /// "all-reduce #12 (fp32 sum, 4096 bytes) of step 3 in group dp (ranks 0, 2)", ranks by their
+  /// numbers in the world; step -1 and the world's name are left out.
+  std::string describe(Operation operation, int64_t step) const;
+  /// "all-reduce #12", "send #2 to rank 3"
+  std::string name_of(Operation operation) const;
+  /// Wakes all who wait for anything on this board. Those of other boards look by themselves, soon.
   void wake_all() const;
 
  private:
@@ -142,7 +177,9 @@ class Board {
   }
 
   std::shared_ptr<Region> region_;
+  std::shared_ptr<Region> world_;  // where the world's board lies
   BoardLayout layout_;
+  std::shared_ptr<const Group> group_;  // null: the world
 };
 
 }  // namespace tessera::comm

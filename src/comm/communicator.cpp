@@ -19,10 +19,10 @@ void copy_own_share(const Call& call) {
 
 }  // namespace
 
-void Communicator::run(Call call) {
+void Communicator::run(const Call& call) {
   check_arguments(call, rank(), size());
   if (size() == 1) return copy_own_share(call);
-  queue_.run(std::move(call));
+  lanes_.of(call).run(call);
 }
 
 Handle Communicator::start(Call call) {
@@ -31,7 +31,14 @@ Handle Communicator::start(Call call) {
     copy_own_share(call);
     return {};
   }
-  return {queue_, queue_.start(std::move(call))};
+  Queue& queue = lanes_.of(call);
+  return {queue, queue.start(std::move(call))};
+}
+
+std::unique_ptr<Communicator> Communicator::split(int color, const std::string& name) {
+  if (size() == 1) return make_self_communicator();
+  lanes_.collectives().pass();
+  return std::make_unique<Communicator>(engine_->split(color, name));
 }
 
 std::unique_ptr<Communicator> make_self_communicator() {

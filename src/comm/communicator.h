@@ -7,27 +7,34 @@
 
 #include "comm/call.h"
 #include "comm/engine.h"
+#include "comm/lanes.h"
 #include "comm/options.h"
-#include "comm/queue.h"
 #include "comm/traffic.h"
 
 namespace tessera::comm {
 
 /// A group of ranks that agree. All of them call the same operations in the same order; what comes
 /// out is the same to the bit on every rank and in every run, whatever the timing: sums are taken
-/// in rank order. A group of one does nothing and never fails. One thread uses it at a time.
+/// in rank order. A group of one does nothing and never fails. One thread uses it at a time, except
+/// for set_step() and abort(), which any thread may call.
 ///
 /// An operation is called by its method, which returns when it is done on this rank, or started by
-/// start(), which returns at once: it then runs beside the computation, after everything that was
-/// called before it. Several may be under way; their arguments are theirs until their handles have
-/// been waited for.
+/// start(), which returns at once: it then runs beside the computation. Several may be under way;
+/// their arguments are theirs until their handles have been waited for. Order:
+///   - collectives run one after the other, as they were called;
+///   - messages to one peer run one after the other, and so do the messages from one peer;
+///   - between these lanes, and between groups, there is no order and no waiting: two ranks may
+///     both start a long send to the other and then a recv, with collectives under way.
+/// So what a message carries must not be what a collective under way writes, unless that one has
+/// been waited for. Destroying a communicator abandons what has not been waited for.
 ///
 /// All arguments are checked first: what breaks this contract on one rank alone is an
 /// InternalError. Every wait ends: with the result, or with a CommError that names the operation,
-/// its sequence number, the step, and the ranks that are missing with what each did last; within 5
-/// s when a peer has died, after the timeout when it is silent. Ranks that disagree on operation,
-/// size or dtype are told so, both sides named. The first rank to fail tells the others, and all
-/// end with its message. After a CommError the communicator is unusable.
+/// its sequence number, the step, the group, and the ranks that are missing with what each did
+/// last; within 5 s when a peer has died, after the timeout when it is silent. Ranks that disagree
+/// on operation, size or dtype are told so, both sides named. The first rank to fail tells the
+/// others, and all end with its message: all groups of a world together, as they fail together.
+/// After a CommError the communicator is unusable.
 class Communicator {
  public:
   /// The group of one.
@@ -62,28 +69,36 @@ class Communicator {
   void recv(View out, int peer) { run(Call::recv(out, peer)); }
   void barrier() { run(Call::barrier()); }
 
+  /// The ranks that give the same color become a group of their own, in rank order. Collective:
+  /// every rank of this group calls it, after what it has called before; what it started is
+  /// finished first. `name` says in messages what the group is for ("dp"); ranks keep the numbers
+  /// of the world in messages. Needs memory of its own, all groups of a split together at most as
+  /// much as this one; may outlive this communicator.
+  std::unique_ptr<Communicator> split(int color, const std::string& name = {});
+
   /// Any of these beside the computation. All ranks of the group must have it waited for, or at
   /// least started, before one of them may hope for its end.
   [[nodiscard]] Handle start(Call call);
 
   /// Of the operations that are done.
-  Traffic traffic() const { return queue_.traffic(); }
+  Traffic traffic() const { return lanes_.traffic(); }
   /// Seconds the callers have waited for operations: communication that nothing hid.
-  double waited_seconds() const { return queue_.waited_seconds(); }
+  double waited_seconds() const { return lanes_.waited_seconds(); }
   /// Seconds that operations have taken, waited for or not.
-  double busy_seconds() const { return queue_.busy_seconds(); }
+  double busy_seconds() const { return lanes_.busy_seconds(); }
   /// Bytes of staging memory this rank's communicator holds, its share of what ranks share.
   int64_t memory_bytes() const { return engine_ ? engine_->memory_bytes() : 0; }
-  /// For messages: the training step that is under way.
+  /// For messages: the training step that is under way, in all groups that come from one world.
   void set_step(int64_t step) {
     if (engine_) engine_->set_step(step);
   }
   /// Every operation from now on leaves a span on that lane, and a caller that waits for one a span
   /// "wait" on the compute lane; null ends it.
-  void record(trace::Recorder* recorder, trace::Lane lane) { queue_.record(recorder, lane); }
+  void record(trace::Recorder* recorder, trace::Lane lane) { lanes_.record(recorder, lane); }
   /// Tells the other ranks to stop at once, on the way out after an error: each throws the
-  /// operation it is in and "rank R stopped: why", unless the group has failed before. Never
-  /// blocks. A rank whose communicator is destroyed while others wait for it stops them as well.
+  /// operation it is in and "rank R stopped: why", unless the group has failed before. Reaches all
+  /// groups that come from one world, whichever of them it is called on (a group of one excepted).
+  /// Never blocks. A rank whose communicator is destroyed while others wait for it stops them too.
   void abort(const std::string& why) {
     if (engine_) engine_->abort(why);
   }
@@ -91,10 +106,10 @@ class Communicator {
   const char* backend() const { return engine_ ? engine_->backend() : "self"; }
 
  private:
-  void run(Call call);
+  void run(const Call& call);
 
   std::unique_ptr<Engine> engine_;
-  Queue queue_{engine_.get()};
+  Lanes lanes_{engine_.get()};
 };
 
 /// The group of one.

@@ -9,8 +9,12 @@
 
 namespace tessera::comm {
 
-/// What carries calls out, one implementation a transport. Calls come one at a time, though not
-/// always from the same thread. The group has at least two ranks, and arguments have been checked.
+/// What carries calls out, one implementation a transport. The group has at least two ranks, and
+/// arguments have been checked.
+///
+/// Collectives come one at a time, and so do the messages to one peer and those from one peer; but
+/// these may be under way at once, each in another thread, and none may wait for another. Which
+/// thread it is may change from call to call.
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -20,7 +24,14 @@ class Engine {
   /// `traffic`. `may_spin`: false where the thread had better leave its core to computation. Throws
   /// CommError as Communicator promises, and for ever after.
   virtual void execute(const Call& call, Traffic& traffic, bool may_spin) = 0;
-  /// See Communicator. The last two may be called while a call is under way.
+  /// A collective, called while nothing else is under way: see Communicator. What serves the group
+  /// of this color; null when it has one rank. A failure of any of the groups is one of the world
+  /// that they come from.
+  virtual std::unique_ptr<Engine> split(int color, const std::string& name) = 0;
+  /// Calls under way that wait for a peer give up, within a second, with a CommError; nobody is
+  /// told. The last call but the destructor.
+  virtual void interrupt() = 0;
+  /// See Communicator. The last two may be called while calls are under way.
   virtual int64_t memory_bytes() const = 0;
   virtual const char* backend() const = 0;
   virtual void set_step(int64_t step) = 0;

@@ -28,51 +28,64 @@ Member::Member(Board board, int rank, const CommOptions& options,
                std::unique_ptr<Liveness> liveness)
     : board_(std::move(board)),
       rank_(rank),
-      timeout_(options.timeout),
-      usable_cores_(options.usable_cores),
+      options_(options),
       liveness_(std::move(liveness)),
       sent_to_(static_cast<size_t>(size())),
-      received_from_(static_cast<size_t>(size())) {
-  set_step(-1);
-}
+      received_from_(static_cast<size_t>(size())) {}
 
 Member::~Member() {
   board_.seat(rank_).state.store(Seat::State::left, std::memory_order_seq_cst);
   board_.wake_all();
 }
 
-void Member::set_step(int64_t step) {
-  board_.seat(rank_).step.store(step, std::memory_order_relaxed);
+void Member::check_unbroken(const Operation& operation) const {
+  if (board_.notice().raised.load(std::memory_order_relaxed)) fail_as_told(operation);
 }
 
-void Member::announce(const Operation& operation) {
-  if (!broken_.empty()) throw core::CommError(broken_);
-  current_ = operation;
-  Seat& seat = board_.seat(rank_);
+namespace {
+void announce(Seat& seat, Act& act, const Operation& operation) {
   const Words words = pack(operation);
   for (size_t i = 0; i < words.size(); ++i) {
-    seat.current[i].store(words[i], std::memory_order_relaxed);
+    act.operation[i].store(words[i], std::memory_order_relaxed);
   }
-  seat.idle.store(0, std::memory_order_relaxed);
-  if (board_.notice().raised.load(std::memory_order_relaxed)) fail_as_told();
+  const uint32_t moment = std::max(seat.collective.moment.load(std::memory_order_relaxed),
+                                   seat.message.moment.load(std::memory_order_relaxed));
+  act.moment.store(moment + 1, std::memory_order_relaxed);
+}
+}  // namespace
+
+void Member::begin_message(const Operation& operation) {
+  check_unbroken(operation);
+  Seat& seat = board_.seat(rank_);
+  const std::lock_guard lock(message_mutex_);
+  announce(seat, seat.message, operation);
+  seat.message.under_way.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Member::end_message() {
+  board_.seat(rank_).message.under_way.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Member::enter(Operation operation, int64_t* sent) {
   if (operation.kind != OperationKind::start) operation.sequence = ++sequence_;
-  announce(operation);
+  check_unbroken(operation);
+  current_ = operation;
+  Seat& seat = board_.seat(rank_);
+  announce(seat, seat.collective, operation);
+  seat.collective.under_way.store(1, std::memory_order_relaxed);
   const Words words = pack(operation);
-  auto& entered = board_.seat(rank_).entered[(turn_ + 1) & 1];
+  auto& entered = seat.entered[(turn_ + 1) & 1];
   for (size_t i = 0; i < words.size(); ++i) entered[i].store(words[i], std::memory_order_relaxed);
   entering_ = true;
   sent_ = sent;
 }
 
 void Member::learn_cores() {
-  spin_ = size() <= cores_of_all(board_, usable_cores_) ? kSpin : nanoseconds{0};
+  spin_ = size() <= cores_of_all(board_, options_.usable_cores) ? kSpin : nanoseconds{0};
 }
 
 void Member::finish() {
-  board_.seat(rank_).idle.store(1, std::memory_order_relaxed);
+  board_.seat(rank_).collective.under_way.store(0, std::memory_order_relaxed);
 }
 
 void Member::post(int peer, const void* data, int64_t bytes) {
@@ -97,7 +110,7 @@ void Member::take_turn() {
   advance(board_.seat(rank_).progress, turn_);
   for (int i = 1; i < size(); ++i) {
     const int peer = (rank_ + i) % size();
-    wait(board_.seat(peer).progress, turn_, peer);
+    wait(current_, board_.seat(peer).progress, turn_, peer, may_spin_);
   }
   if (entering_) {
     entering_ = false;
@@ -115,67 +128,68 @@ void Member::compare_operations() {
       theirs[i] = entered[i].load(std::memory_order_relaxed);
     }
     if (theirs != mine) {
-      fail("the ranks disagree: rank " + std::to_string(rank_) + " called " +
-           describe(current_, -1) + ", rank " + std::to_string(peer) + " called " +
-           describe(unpack(theirs), -1));
+      fail("the ranks disagree: rank " + std::to_string(board_.world_rank(rank_)) + " called " +
+           board_.describe(current_, -1) + ", rank " + std::to_string(board_.world_rank(peer)) +
+           " called " + board_.describe(unpack(theirs), -1));
     }
   }
 }
 
-void Member::wait_long(Counter& counter, uint32_t target, int peer) {
+void Member::wait_long(const Operation& operation, Counter& counter, uint32_t target, int peer,
+                       bool may_spin) {
   const auto& stop = board_.notice().raised;
-  const bool collective =
-      current_.kind != OperationKind::send && current_.kind != OperationKind::recv;
+  const bool collective = !is_message(operation.kind);
   const nanoseconds patience = collective ? spin_ : std::max(spin_, kMessageSpin);
-  if (may_spin_ && patience.count() > 0 && spin(counter, target, patience, stop)) return;
+  if (may_spin && patience.count() > 0 && spin(counter, target, patience, stop)) return;
   const Report report{board_, rank_, collective, peer, target};
-  const auto deadline = Clock::now() + timeout_;
+  const auto deadline = Clock::now() + options_.timeout;
   auto next_check = Clock::now() + kSlice;
   while (!reached(counter, target)) {
-    if (stop.load(std::memory_order_relaxed)) fail_as_told();
+    if (stop.load(std::memory_order_relaxed)) fail_as_told(operation);
+    if (interrupted_.load(std::memory_order_relaxed)) {
+      throw core::CommError(board_.describe(operation, step()) +
+                            ": given up, as this rank leaves the group");
+    }
     // A collective needs everybody, a message only its other side.
     for (int other = 0; other < size(); ++other) {
       if (other == rank_ || (!collective && other != peer)) continue;
       Seat& seat = board_.seat(other);
       if (seat.state.load(std::memory_order_seq_cst) != Seat::State::left) continue;
       const Counter& needed = collective ? seat.progress : counter;
-      if (!reached(needed, target)) fail(report.departure(other));
+      if (!reached(needed, target)) fail(operation, report.departure(other));
     }
     const auto now = Clock::now();
     if (now >= next_check) {
       for (int other = 0; other < size(); ++other) {
-        if (is_gone(other)) fail(report.death(other));
+        if (is_gone(other)) fail(operation, report.death(other));
       }
       next_check = now + kSlice;
     }
-    if (now >= deadline) fail(report.silence(timeout_));
+    if (now >= deadline) fail(operation, report.silence(options_.timeout));
     sleep(counter, target, std::min<nanoseconds>(kSlice, deadline - now));
   }
 }
 
 bool Member::is_gone(int rank) {
   const Seat& seat = board_.seat(rank);
-  return liveness_ != nullptr && rank != rank_ && seat.state.load() == Seat::State::joined &&
-         liveness_->is_gone(rank, static_cast<pid_t>(seat.pid), seat.start_time) &&
+  if (liveness_ == nullptr || rank == rank_ || seat.state.load() != Seat::State::joined) {
+    return false;
+  }
+  const std::lock_guard lock(liveness_mutex_);
+  return liveness_->is_gone(rank, static_cast<pid_t>(seat.pid), seat.start_time) &&
          seat.state.load() == Seat::State::joined;  // not gone in good order since
 }
 
-bool Member::stop(Notice::Origin origin, const std::string& why) {
-  if (broken_.empty()) broken_ = "this rank stopped: " + why;
-  return board_.stop(origin, rank_, why);
-}
-
-void Member::fail(const std::string& what) {
-  broken_ = describe(current_, step()) + ": " + what;
+void Member::fail(const Operation& operation, const std::string& what) {
+  const std::string message = board_.describe(operation, step()) + ": " + what;
   // The first failure is the cause of the others, which all ranks tell instead of their own: of a
   // rank that fails and leaves, another must not see but that it left.
-  if (!board_.stop(Notice::Origin::failure, rank_, broken_)) fail_as_told();
-  throw core::CommError(broken_);
+  if (!stop(Notice::Origin::failure, message)) fail_as_told(operation);
+  throw core::CommError(message);
 }
 
-void Member::fail_as_told() {
-  broken_ = board_.notice_text(describe(current_, step()));
-  throw core::CommError(broken_);
+void Member::fail_as_told(const Operation& operation) const {
+  throw core::CommError(board_.notice_text(board_.describe(operation, step())));
 }
 
 }  // namespace tessera::comm

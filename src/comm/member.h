@@ -1,8 +1,10 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -19,7 +21,9 @@
 namespace tessera::comm {
 
 /// One rank at a board. Throws CommError out of every call that waits, as Communicator promises;
-/// after that, `enter` throws again for ever. Leaves the board when destroyed.
+/// after that, all of them throw for ever. One thread at a time is in a collective, and one in a
+/// message to or from each peer; what may be called by others besides says so. Leaves the board
+/// when destroyed.
 class Member {
  public:
   /// `liveness` is null where ranks cannot die by themselves, as threads.
@@ -48,47 +52,67 @@ class Member {
   const std::byte* piece_for_all(int from) const { return piece(from, from); }
 
   /// A message in cells, to or from one peer. Blocks as Communicator::send and recv say.
-  void send(const void* data, Operation operation, int64_t* sent);
-  void recv(void* data, Operation operation);
+  void send(const void* data, Operation operation, int64_t* sent, bool may_spin);
+  void recv(void* data, Operation operation, bool may_spin);
 
-  void set_step(int64_t step);
-  int64_t step() const { return board_.seat(rank_).step.load(std::memory_order_relaxed); }
-  /// Breaks this member, and posts `why` for all to see; false when another failed before.
-  bool stop(Notice::Origin origin, const std::string& why);
+  /// Any thread.
+  void set_step(int64_t step) { board_.step(rank_).store(step, std::memory_order_relaxed); }
+  int64_t step() const { return board_.step(rank_).load(std::memory_order_relaxed); }
+  /// Posts `why` for all to see, which breaks all members; false when another failed before. Any
+  /// thread.
+  bool stop(Notice::Origin origin, const std::string& why) {
+    return board_.stop(origin, rank_, why);
+  }
+  /// Makes calls that wait for a peer throw from now on, without telling anybody. Any thread.
+  void interrupt() { interrupted_.store(true); }
+  /// Throws CommError: the collective under way, and what happened to it; tells the others.
+  [[noreturn]] void fail(const std::string& what) { fail(current_, what); }
+
   /// Whether ranks have a core each, so that waiting may spin. Called once all have joined.
   void learn_cores();
-  /// False: waits give their core up at once, since there is something else to compute on it.
+  /// A group's ranks share their cores with those of the other groups: it waits as its parent does.
+  void wait_like(const Member& parent) { spin_ = parent.spin_; }
+  /// False: collectives give their core up at once, since there is something else to compute on it.
   void let_spin(bool may) { may_spin_ = may; }
-  /// Whether `rank` has joined and its process has ended since, without leaving.
+  /// Whether `rank` has joined and its process has ended since, without leaving. Any thread.
   bool is_gone(int rank);
+  const CommOptions& options() const { return options_; }
+  bool watches_processes() const { return liveness_ != nullptr; }
 
  private:
-  void announce(const Operation& operation);
+  /// Throws if this member is broken.
+  void check_unbroken(const Operation& operation) const;
+  void begin_message(const Operation& operation);
+  void end_message();
   void compare_operations();
-  /// Waits until the counter, which `peer` raises, is at `target`.
-  void wait(Counter& counter, uint32_t target, int peer) {
-    if (!reached(counter, target)) wait_long(counter, target, peer);
+  void wait(const Operation& operation, Counter& counter, uint32_t target, int peer,
+            bool may_spin) {
+    if (!reached(counter, target)) wait_long(operation, counter, target, peer, may_spin);
   }
-  void wait_long(Counter& counter, uint32_t target, int peer);
-  /// Throws CommError: the operation under way, and what happened to it; tells the others.
-  [[noreturn]] void fail(const std::string& what);
-  [[noreturn]] void fail_as_told();
+  /// Waits until the counter, which `peer` raises, is at `target`.
+  void wait_long(const Operation& operation, Counter& counter, uint32_t target, int peer,
+                 bool may_spin);
+  [[noreturn]] void fail(const Operation& operation, const std::string& what);
+  [[noreturn]] void fail_as_told(const Operation& operation) const;
 
   Board board_;
   int rank_;
-  std::chrono::milliseconds timeout_;
-  int usable_cores_;
+  CommOptions options_;
+  std::mutex liveness_mutex_;
   std::unique_ptr<Liveness> liveness_;
   std::chrono::nanoseconds spin_{0};
-  bool may_spin_ = true;
+  std::atomic<bool> interrupted_{false};
 
-  uint32_t turn_ = 0;                              // the last that all have ended
-  uint32_t sequence_ = 0;                          // of collectives
-  std::vector<uint32_t> sent_to_, received_from_;  // messages, by peer
+  // Of collectives.
+  bool may_spin_ = true;
+  uint32_t turn_ = 0;  // the last that all have ended
+  uint32_t sequence_ = 0;
   bool entering_ = false;  // the first turn of a collective is still to come
-  Operation current_;      // for messages
+  Operation current_;
   int64_t* sent_ = nullptr;
-  std::string broken_;  // why this member is unusable
+
+  std::mutex message_mutex_;                       // for the seat's account of messages
+  std::vector<uint32_t> sent_to_, received_from_;  // messages, by peer
 };
 
 }  // namespace tessera::comm

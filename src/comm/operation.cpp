@@ -25,7 +25,7 @@ bool reduces(OperationKind kind) {
 }
 bool has_data(OperationKind kind) {
   return kind != OperationKind::none && kind != OperationKind::start &&
-         kind != OperationKind::barrier;
+         kind != OperationKind::barrier && kind != OperationKind::split;
 }
 
 }  // namespace
@@ -50,6 +50,8 @@ const char* name_of(OperationKind kind) {
       return "send";
     case OperationKind::recv:
       return "recv";
+    case OperationKind::split:
+      return "split";
   }
   return "?";
 }

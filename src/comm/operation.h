@@ -21,8 +21,12 @@ enum class OperationKind : uint8_t {
   broadcast,
   barrier,
   send,
-  recv
+  recv,
+  split
 };
+inline bool is_message(OperationKind kind) {
+  return kind == OperationKind::send || kind == OperationKind::recv;
+}
 
 /// One call of a communicator. A plain value.
 struct Operation {

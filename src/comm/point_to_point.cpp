@@ -14,16 +14,16 @@
 
 namespace tessera::comm {
 
-void Member::send(const void* data, Operation operation, int64_t* sent) {
+void Member::send(const void* data, Operation operation, int64_t* sent, bool may_spin) {
   const int peer = operation.peer;
   Channel& channel = board_.channel(rank_, peer);
   operation.sequence = ++sent_to_[static_cast<size_t>(peer)];
-  announce(operation);
+  begin_message(operation);
   const int64_t bytes = operation.elements * core::size_of(operation.dtype);
   uint32_t filled = channel.filled.value.load(std::memory_order_relaxed);
   int64_t done = 0;
   do {
-    wait(channel.drained, filled + 1 - BoardLayout::kCells, peer);
+    wait(operation, channel.drained, filled + 1 - BoardLayout::kCells, peer, may_spin);
     Cell& cell = board_.cell(rank_, peer, filled);
     cell.operation = pack(operation);
     cell.step = step();
@@ -35,25 +35,26 @@ void Member::send(const void* data, Operation operation, int64_t* sent) {
     done += part;
     advance(channel.filled, ++filled);
   } while (done < bytes);
-  finish();
+  end_message();
 }
 
-void Member::recv(void* data, Operation operation) {
+void Member::recv(void* data, Operation operation, bool may_spin) {
   const int peer = operation.peer;
   Channel& channel = board_.channel(peer, rank_);
   operation.sequence = ++received_from_[static_cast<size_t>(peer)];
-  announce(operation);
+  begin_message(operation);
   const int64_t bytes = operation.elements * core::size_of(operation.dtype);
   uint32_t drained = channel.drained.value.load(std::memory_order_relaxed);
   int64_t done = 0;
   do {
-    wait(channel.filled, drained + 1, peer);
+    wait(operation, channel.filled, drained + 1, peer, may_spin);
     const Cell& cell = board_.cell(peer, rank_, drained);
     const Operation theirs = unpack(cell.operation);
     if (theirs.elements != operation.elements || theirs.dtype != operation.dtype ||
         theirs.sequence != operation.sequence) {
-      fail("the ranks disagree: rank " + std::to_string(rank_) + " called this, rank " +
-           std::to_string(peer) + " called " + describe(theirs, cell.step));
+      fail(operation, "the ranks disagree: rank " + std::to_string(board_.world_rank(rank_)) +
+                          " called this, rank " + std::to_string(board_.world_rank(peer)) +
+                          " called " + board_.describe(theirs, cell.step));
     }
     const int64_t part = std::min(bytes - done, board_.layout().cell_bytes);
     if (part > 0) {
@@ -62,7 +63,7 @@ void Member::recv(void* data, Operation operation) {
     done += part;
     advance(channel.drained, ++drained);
   } while (done < bytes);
-  finish();
+  end_message();
 }
 
 }  // namespace tessera::comm

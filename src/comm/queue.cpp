@@ -6,12 +6,15 @@
 namespace tessera::comm {
 
 Queue::~Queue() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
+  stop();
   if (thread_.joinable()) thread_.join();
+}
+
+bool Queue::stop() {
+  const std::lock_guard lock(mutex_);
+  stopping_ = true;
+  changed_.notify_all();
+  return !busy_;
 }
 
 std::shared_ptr<Work> Queue::enqueue(Call call) {
@@ -19,14 +22,16 @@ std::shared_ptr<Work> Queue::enqueue(Call call) {
   work->call = std::move(call);
   work->sequence = ++sequence_;
   calls_.push_back(work);
+  pending_.fetch_add(1, std::memory_order_relaxed);
   return work;
 }
 
-void Queue::run(Call call) {
+void Queue::run(const Call& call) {
+  if (pending_.load(std::memory_order_acquire) == 0) return execute_alone(call);
   std::shared_ptr<Work> work;
   {
     const std::lock_guard lock(mutex_);
-    work = enqueue(std::move(call));
+    work = enqueue(call);
   }
   wait(work);
 }
@@ -55,7 +60,7 @@ void Queue::wait(const std::shared_ptr<Work>& work) {
   }
   const int64_t end = trace::now_ns();
   waited_ns_ += end - begin;
-  if (waits) record_span(*work, "wait", trace::Lane::compute, begin, end);
+  if (waits) record_span(work->call, work->sequence, "wait", trace::Lane::compute, begin, end);
   if (work->error) std::rethrow_exception(work->error);
 }
 
@@ -69,14 +74,21 @@ Traffic Queue::traffic() const {
   return traffic_;
 }
 
-double Queue::waited_seconds() const {
-  const std::lock_guard lock(mutex_);
-  return static_cast<double>(waited_ns_) * 1e-9;
-}
-
 double Queue::busy_seconds() const {
   const std::lock_guard lock(mutex_);
   return static_cast<double>(busy_ns_) * 1e-9;
+}
+
+void Queue::pass() {
+  std::unique_lock lock(mutex_);
+  while (!calls_.empty()) {
+    if (!busy_) {
+      execute_first(lock, /*may_spin=*/true);
+    } else {
+      changed_.wait(lock);
+    }
+  }
+  ++sequence_;
 }
 
 void Queue::record(trace::Recorder* recorder, trace::Lane lane) {
@@ -94,19 +106,6 @@ void Queue::work_off() {
   }
 }
 
-void Queue::record_span(const Work& work, const char* name, trace::Lane lane, int64_t begin_ns,
-                        int64_t end_ns) const {
-  if (recorder_ == nullptr) return;
-  const View out = work.call.out;
-  const ConstView in = work.call.in;
-  trace::Details details;
-  details.axis = trace::name_of(lane_);
-  details.collective = name_of(work.call.kind);
-  details.bytes = std::max(out ? out.bytes() : 0, in ? in.bytes() : 0);
-  details.sequence = work.sequence;
-  recorder_->add({name, lane, begin_ns, end_ns, std::move(details)});
-}
-
 void Queue::execute_first(std::unique_lock<std::mutex>& lock, bool may_spin) {
   const std::shared_ptr<Work> work = calls_.front();
   busy_ = true;
@@ -122,11 +121,43 @@ void Queue::execute_first(std::unique_lock<std::mutex>& lock, bool may_spin) {
   lock.lock();
   traffic_ = traffic;
   busy_ns_ += end - begin;
-  record_span(*work, name_of(work->call.kind), lane_, begin, end);
+  record_span(work->call, work->sequence, name_of(work->call.kind), lane_, begin, end);
   calls_.pop_front();
   work->done = true;
   busy_ = false;
+  pending_.fetch_sub(1, std::memory_order_release);
   changed_.notify_all();
+}
+
+void Queue::execute_alone(const Call& call) {
+  const int64_t sequence = ++sequence_;
+  const int64_t begin = trace::now_ns();
+  const auto over = [&] {
+    const int64_t end = trace::now_ns();
+    waited_ns_ += end - begin;
+    busy_ns_ += end - begin;
+    if (recorder_ == nullptr) return;
+    record_span(call, sequence, name_of(call.kind), lane_, begin, end);
+    record_span(call, sequence, "wait", trace::Lane::compute, begin, end);
+  };
+  try {
+    engine_->execute(call, traffic_, /*may_spin=*/true);
+  } catch (...) {
+    over();
+    throw;
+  }
+  over();
+}
+
+void Queue::record_span(const Call& call, int64_t sequence, const char* name, trace::Lane lane,
+                        int64_t begin_ns, int64_t end_ns) const {
+  if (recorder_ == nullptr) return;
+  trace::Details details;
+  details.axis = trace::name_of(lane_);
+  details.collective = name_of(call.kind);
+  details.bytes = std::max(call.out ? call.out.bytes() : 0, call.in ? call.in.bytes() : 0);
+  details.sequence = sequence;
+  recorder_->add({name, lane, begin_ns, end_ns, std::move(details)});
 }
 
 }  // namespace tessera::comm

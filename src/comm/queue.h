@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -16,8 +17,8 @@
 // Since all ranks of a group make the same calls in the same order, working them off one after the
 // other cannot deadlock, and what comes out does not depend on timing.
 //
-// Who has to wait for a call anyway carries it out himself when it is next in the queue: the thread
-// is then not woken, and a call that nothing overlaps costs what it would without a queue.
+// Who has to wait for a call anyway carries it out himself when it is next: the thread is then not
+// woken, and a call that nothing overlaps costs what it would without a queue, not even a lock.
 
 namespace tessera::comm {
 
@@ -29,11 +30,11 @@ struct Work {
   std::exception_ptr error;
 };
 
-/// Calls of one communicator, in order. The thread that owns the communicator uses it; a thread of
-/// its own begins with the first call that nobody waits for at once.
+/// Calls in order. The thread that owns the communicator uses it; a thread of its own begins with
+/// the first call that nobody waits for at once.
 class Queue {
  public:
-  /// `engine` must outlive this; null in a group of one, where start() is never called.
+  /// `engine` must outlive this; null in a group of one, where no call gets here.
   explicit Queue(Engine* engine) : engine_(engine) {}
   /// Abandons what has not begun, and waits for the call under way.
   ~Queue();
@@ -41,16 +42,20 @@ class Queue {
   Queue& operator=(const Queue&) = delete;
 
   /// Carries the call out after those before it, and returns when it is done. Throws what it threw.
-  void run(Call call);
+  void run(const Call& call);
   /// Leaves the call to the thread.
   std::shared_ptr<Work> start(Call call);
   /// Blocks until it is done; throws what it threw.
   void wait(const std::shared_ptr<Work>& work);
   bool done(const Work& work) const;
+  /// Waits until nothing is left, and counts a call that the caller then makes past the queue.
+  void pass();
+  /// The first half of the end: nothing begins any more. Whether nothing is under way either.
+  bool stop();
 
   Traffic traffic() const;
-  /// Seconds that callers have spent in wait().
-  double waited_seconds() const;
+  /// Seconds that callers have spent in run() and wait().
+  double waited_seconds() const { return static_cast<double>(waited_ns_) * 1e-9; }
   /// Seconds that calls have taken, waited for or not.
   double busy_seconds() const;
   /// Spans of every call from now on go there, on that lane, and on the compute lane spans "wait"
@@ -60,24 +65,29 @@ class Queue {
  private:
   std::shared_ptr<Work> enqueue(Call call);
   void work_off();
-  /// Leaves a span about a call. The lock is held.
-  void record_span(const Work& work, const char* name, trace::Lane lane, int64_t begin_ns,
-                   int64_t end_ns) const;
   /// Carries out the first call of the queue. `lock` is given up meanwhile.
   void execute_first(std::unique_lock<std::mutex>& lock, bool may_spin);
+  /// Carries out a call while nothing else is queued.
+  void execute_alone(const Call& call);
+  /// Leaves a span about a call. The lock is held, or nothing else is queued.
+  void record_span(const Call& call, int64_t sequence, const char* name, trace::Lane lane,
+                   int64_t begin_ns, int64_t end_ns) const;
 
   Engine* engine_;
+  // How many calls are queued or under way. Only the owner adds, so that at 0 everything below is
+  // his alone, without the mutex.
+  std::atomic<int> pending_{0};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Work>> calls_;  // the first may be under way
   bool busy_ = false;                        // somebody carries out the first
   bool stopping_ = false;
   Traffic traffic_;
-  int64_t waited_ns_ = 0;
   int64_t busy_ns_ = 0;
-  int64_t sequence_ = 0;
   trace::Recorder* recorder_ = nullptr;
   trace::Lane lane_ = trace::Lane::dp;
+  int64_t sequence_ = 0;  // the owner's, like the next
+  int64_t waited_ns_ = 0;
   std::thread thread_;
 };
 

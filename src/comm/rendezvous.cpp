@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 
 #include "comm/handshake.h"
 #include "comm/liveness.h"
+#include "comm/pool.h"
 #include "core/error.h"
 
 namespace tessera::comm {
@@ -63,7 +63,7 @@ class Door {
   [[noreturn]] void fail(const std::string& what) {
     const std::string here = fmt::format("rendezvous \"{}\"", rendezvous_.name);
     std::string why = here + ": " + what;
-    if (!host_.stop(Notice::Origin::failure, why)) why = file_.board().notice_text(here);
+    if (!host_.stop(Notice::Origin::failure, why)) why = file_.board.notice_text(here);
     // Those at the door are told too; they have no board to read it from.
     fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
     while (let_in()) {
@@ -109,13 +109,13 @@ class Door {
   void admit(const Descriptor& connection, const Hello& hello) {
     const std::string objection = object_to(hello, credentials_of(connection).pid);
     if (!objection.empty()) fail(objection);  // this one is told with the others
-    Seat& seat = file_.board().seat(hello.rank);
+    Seat& seat = file_.board.seat(hello.rank);
     seat.pid = hello.pid;
     seat.start_time = hello.start_time;
     seat.state.store(Seat::State::joined);
     Answer text;
     text.welcome = 1;
-    answer(connection, text, file_.fd());
+    answer(connection, text, file_.file.get());
   }
 
   std::string object_to(const Hello& hello, pid_t seen_pid) const {
@@ -126,13 +126,13 @@ class Door {
     if (hello.rank <= 0 || hello.rank >= rendezvous_.size) {
       return fmt::format("there is no rank {} among {}", hello.rank, rendezvous_.size);
     }
-    if (hello.region_bytes != file_.board().layout().total_bytes) {
+    if (hello.region_bytes != file_.board.layout().total_bytes) {
       return fmt::format("rank {} would share {} bytes of memory, rank 0 {}", hello.rank,
-                         hello.region_bytes, file_.board().layout().total_bytes);
+                         hello.region_bytes, file_.board.layout().total_bytes);
     }
-    if (file_.board().seat(hello.rank).state.load() != Seat::State::absent) {
+    if (file_.board.seat(hello.rank).state.load() != Seat::State::absent) {
       return fmt::format("two processes came as rank {}: {} and {}", hello.rank,
-                         file_.board().seat(hello.rank).pid, hello.pid);
+                         file_.board.seat(hello.rank).pid, hello.pid);
     }
     if (hello.pid != seen_pid) {
       return fmt::format(
@@ -144,7 +144,7 @@ class Door {
   }
 
   void check() {
-    const Board& board = file_.board();
+    const Board& board = file_.board;
     std::vector<int> missing;
     for (int rank = 1; rank < rendezvous_.size; ++rank) {
       const Seat::State state = board.seat(rank).state.load();
@@ -170,42 +170,23 @@ class Door {
   std::vector<Descriptor> waiting_;  // connected, yet to say hello
 };
 
-int make_file(const BoardLayout& layout) {
-  const int fd = memfd_create("tessera", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  int error = fd < 0 ? errno : 0;
-  if (error == 0) {
-    do {
-      error = posix_fallocate(fd, 0, layout.total_bytes);
-    } while (error == EINTR);
-  }
-  if (error != 0) {
-    if (fd >= 0) close(fd);
-    struct sysinfo info{};
-    sysinfo(&info);
-    throw CommError(fmt::format(
-        "no shared memory for {} ranks: {} bytes are needed, {} are free ({}); use fewer ranks on "
-        "this host, or raise the memory limit of the container",
-        layout.size, layout.total_bytes, uint64_t{info.freeram} * info.mem_unit,
-        std::strerror(error)));
-  }
-  fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-  return fd;
-}
-
 }  // namespace
 
-SharedFile::SharedFile(const BoardLayout& layout)
-    : fd_(make_file(layout)), board_(Region::of_file(fd_, layout.total_bytes), layout) {}
-
-SharedFile::~SharedFile() {
-  close(fd_);
+SharedFile make_shared_file(const BoardLayout& layout) {
+  Descriptor file(memfd_create("tessera", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file) fail_for_memory(layout.total_bytes, layout.size, errno);
+  take_pages(file.get(), 0, layout.total_bytes, layout.size);
+  // It may grow: groups lie behind the board.
+  fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL);
+  const auto region = Region::of_file(file.get(), 0, layout.total_bytes);
+  return {std::move(file), Board(region, layout)};
 }
 
 void admit_ranks(const Rendezvous& rendezvous, const SharedFile& file, Member& host) {
   Door(rendezvous, file, host).admit_all();
 }
 
-Board join_ranks(const Rendezvous& rendezvous, const BoardLayout& layout) {
+SharedFile join_ranks(const Rendezvous& rendezvous, const BoardLayout& layout) {
   const auto deadline = Clock::now() + rendezvous.timeout;
   socklen_t length = 0;
   const sockaddr_un address = address_of(rendezvous.name, &length);
@@ -227,7 +208,8 @@ Board join_ranks(const Rendezvous& rendezvous, const BoardLayout& layout) {
     if (text.welcome == 0 || !file) {
       throw CommError(text.why);
     }
-    return {Region::of_file(file.get(), layout.total_bytes), layout};
+    const auto region = Region::of_file(file.get(), 0, layout.total_bytes);
+    return {std::move(file), Board(region, layout)};
   }
   throw CommError(fmt::format(
       "rendezvous \"{}\": not arrived within {} s: rank 0, for which rank "

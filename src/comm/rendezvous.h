@@ -4,6 +4,7 @@
 #include <string>
 
 #include "comm/board.h"
+#include "comm/handshake.h"
 #include "comm/member.h"
 
 // How processes of one host come to share a board without leaving anything behind: rank 0 makes an
@@ -21,30 +22,22 @@ struct Rendezvous {
   std::chrono::milliseconds timeout;
 };
 
-/// Memory to share: a descriptor, owned, and the board over it.
-class SharedFile {
- public:
-  /// Takes all the pages at once, so that shortage is an error here and not a SIGBUS later. Throws
-  /// CommError that says what is needed and what is free.
-  explicit SharedFile(const BoardLayout& layout);
-  ~SharedFile();
-  SharedFile(const SharedFile&) = delete;
-  SharedFile& operator=(const SharedFile&) = delete;
-  int fd() const { return fd_; }
-  const Board& board() const { return board_; }
-
- private:
-  int fd_;
-  Board board_;
+/// Memory to share: a file without a name, and the board at its beginning.
+struct SharedFile {
+  Descriptor file;
+  Board board;
 };
+
+/// Rank 0 makes it. Throws CommError that says what is needed and what is free.
+SharedFile make_shared_file(const BoardLayout& layout);
 
 /// Rank 0's side: hands the file to the others as they come, and takes down who they are in their
 /// seats. `host` is rank 0's member. Throws CommError that names ranks missing after the timeout, a
 /// rank that came twice or with other settings, or one that died meanwhile.
 void admit_ranks(const Rendezvous& rendezvous, const SharedFile& file, Member& host);
 
-/// The others' side: the board that rank 0 hands out. Throws CommError when rank 0 is not there in
+/// The others' side: the file that rank 0 hands out. Throws CommError when rank 0 is not there in
 /// time, or refuses.
-Board join_ranks(const Rendezvous& rendezvous, const BoardLayout& layout);
+SharedFile join_ranks(const Rendezvous& rendezvous, const BoardLayout& layout);
 
 }  // namespace tessera::comm

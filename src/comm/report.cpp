@@ -11,30 +11,43 @@ namespace tessera::comm {
 
 namespace {
 
-// "in all-reduce #122 of step 3", "after barrier #4", "before its first operation".
-std::string last_act(const Board& board, int rank) {
-  const Seat& seat = board.seat(rank);
+Operation operation_of(const Act& act) {
   Words words{};
   for (size_t i = 0; i < words.size(); ++i) {
-    words[i] = seat.current[i].load(std::memory_order_relaxed);
+    words[i] = act.operation[i].load(std::memory_order_relaxed);
   }
-  const Operation operation = unpack(words);
-  const bool idle = seat.idle.load(std::memory_order_relaxed) != 0;
-  const bool began =
-      operation.kind != OperationKind::none && operation.kind != OperationKind::start;
-  const std::string act =
-      began ? (idle ? "after " : "in ") + name_of(operation) : "before its first operation";
-  const int64_t step = seat.step.load(std::memory_order_relaxed);
+  return unpack(words);
+}
+
+// "in all-reduce #122 of step 3", "in all-reduce #122 and send #7 to rank 2", "after barrier #4",
+// "before its first operation".
+std::string last_act(const Board& board, int rank) {
+  const Seat& seat = board.seat(rank);
+  std::string doing;
+  const Act* last = nullptr;
+  for (const Act* act : {&seat.collective, &seat.message}) {
+    const OperationKind kind = operation_of(*act).kind;
+    if (kind == OperationKind::none || kind == OperationKind::start) continue;
+    if (last == nullptr || act->moment.load(std::memory_order_relaxed) >
+                               last->moment.load(std::memory_order_relaxed)) {
+      last = act;
+    }
+    if (act->under_way.load(std::memory_order_relaxed) == 0) continue;
+    doing += (doing.empty() ? "in " : " and ") + board.name_of(operation_of(*act));
+  }
+  std::string act = "before its first operation";
+  if (last != nullptr) act = doing.empty() ? "after " + board.name_of(operation_of(*last)) : doing;
+  const int64_t step = board.step(rank).load(std::memory_order_relaxed);
   return act + (step >= 0 ? fmt::format(" of step {}", step) : "");
 }
 
 std::string name_silent(const Board& board, int rank) {
   const Seat& seat = board.seat(rank);
   if (seat.state.load() == Seat::State::absent) {
-    return fmt::format("rank {} (has not arrived)", rank);
+    return fmt::format("rank {} (has not arrived)", board.world_rank(rank));
   }
   const bool stopped = seat.pid != 0 && is_stopped(static_cast<pid_t>(seat.pid));
-  return fmt::format("rank {} ({}{})", rank,
+  return fmt::format("rank {} ({}{})", board.world_rank(rank),
                      stopped ? fmt::format("pid {} is stopped; ", seat.pid) : "",
                      last_act(board, rank));
 }
@@ -42,12 +55,12 @@ std::string name_silent(const Board& board, int rank) {
 }  // namespace
 
 std::string Report::death(int dead) const {
-  return fmt::format("rank {} died (pid {} is gone) {}{}", dead, board.seat(dead).pid,
-                     last_act(board, dead), waiting());
+  return fmt::format("rank {} died (pid {} is gone) {}{}", board.world_rank(dead),
+                     board.seat(dead).pid, last_act(board, dead), waiting());
 }
 
 std::string Report::departure(int gone) const {
-  return fmt::format("rank {} left {}{}", gone, last_act(board, gone), waiting());
+  return fmt::format("rank {} left {}{}", board.world_rank(gone), last_act(board, gone), waiting());
 }
 
 std::string Report::silence(std::chrono::milliseconds timeout) const {
@@ -65,10 +78,11 @@ std::string Report::silence(std::chrono::milliseconds timeout) const {
 }
 
 std::string Report::waiting() const {
-  if (!collective) return fmt::format("; rank {} is waiting", rank);
+  if (!collective) return fmt::format("; rank {} is waiting", board.world_rank(rank));
   std::vector<int> ranks;
   for (int other = 0; other < board.size(); ++other) {
-    if (other == rank || reached(board.seat(other).progress, target)) ranks.push_back(other);
+    const bool waits = other == rank || reached(board.seat(other).progress, target);
+    if (waits) ranks.push_back(board.world_rank(other));
   }
   return fmt::format("; {} {} {} waiting", ranks.size() == 1 ? "rank" : "ranks",
                      fmt::join(ranks, ", "), ranks.size() == 1 ? "is" : "are");

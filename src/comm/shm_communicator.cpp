@@ -12,23 +12,29 @@ namespace tessera::comm {
 namespace {
 
 std::unique_ptr<Member> sit_down(const Board& board, int rank, const CommOptions& options) {
+  board.step(rank).store(-1);
   board.seat(rank).cpus = affinity_cores();
   return std::make_unique<Member>(board, rank, options, std::make_unique<Liveness>(board.size()));
 }
 
-std::unique_ptr<Member> meet(const Rendezvous& rendezvous, const CommOptions& options) {
+struct Met {
+  std::unique_ptr<Member> member;
+  std::shared_ptr<Pool> pool;
+};
+
+Met meet(const Rendezvous& rendezvous, const CommOptions& options) {
   const BoardLayout layout = BoardLayout::of(rendezvous.size, options.staging_bytes);
-  if (rendezvous.rank != 0) {
-    return sit_down(join_ranks(rendezvous, layout), rendezvous.rank, options);
+  SharedFile file =
+      rendezvous.rank == 0 ? make_shared_file(layout) : join_ranks(rendezvous, layout);
+  if (rendezvous.rank == 0) {
+    Seat& seat = file.board.seat(0);
+    seat.pid = getpid();
+    seat.start_time = start_time_of(getpid());
+    seat.state.store(Seat::State::joined);
   }
-  const SharedFile file(layout);
-  Seat& seat = file.board().seat(0);
-  seat.pid = getpid();
-  seat.start_time = start_time_of(getpid());
-  seat.state.store(Seat::State::joined);
-  auto member = sit_down(file.board(), 0, options);
-  admit_ranks(rendezvous, file, *member);
-  return member;
+  auto member = sit_down(file.board, rendezvous.rank, options);
+  if (rendezvous.rank == 0) admit_ranks(rendezvous, file, *member);
+  return {std::move(member), std::make_shared<FilePool>(std::move(file.file), file.board)};
 }
 
 }  // namespace
@@ -38,13 +44,14 @@ std::unique_ptr<Communicator> make_shm_communicator(int rank, int size,
                                                     const CommOptions& options) {
   CHECK(size >= 1 && rank >= 0 && rank < size, "a rank is one of the group");
   if (size == 1) return make_self_communicator();
-  auto member = meet({rendezvous, rank, size, options.timeout}, options);
+  auto [member, pool] = meet({rendezvous, rank, size, options.timeout}, options);
   // The first turn: everybody is here, and has said what cores it may use.
   member->enter({OperationKind::start}, nullptr);
   member->take_turn();
   member->finish();
   member->learn_cores();
-  return std::make_unique<Communicator>(std::make_unique<BoardEngine>(std::move(member), "shm"));
+  return std::make_unique<Communicator>(
+      std::make_unique<BoardEngine>(std::move(member), std::move(pool), "shm"));
 }
 
 }  // namespace tessera::comm

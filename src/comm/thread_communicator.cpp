@@ -16,15 +16,17 @@ std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int size,
   }
   const BoardLayout layout = BoardLayout::of(size, options.staging_bytes);
   const Board board(Region::anonymous(layout.total_bytes), layout);
+  const auto pool = std::make_shared<ThreadPool>();
   for (int rank = 0; rank < size; ++rank) {
+    board.step(rank).store(-1);
     board.seat(rank).cpus = affinity_cores();
     board.seat(rank).state.store(Seat::State::joined);
   }
   for (int rank = 0; rank < size; ++rank) {
     auto member = std::make_unique<Member>(board, rank, options, nullptr);
     member->learn_cores();
-    communicators.push_back(
-        std::make_unique<Communicator>(std::make_unique<BoardEngine>(std::move(member), "thread")));
+    communicators.push_back(std::make_unique<Communicator>(
+        std::make_unique<BoardEngine>(std::move(member), pool, "thread")));
   }
   return communicators;
 }

@@ -16,6 +16,14 @@ struct Traffic {
   int64_t total() const {
     return all_reduce + reduce_scatter + all_gather + broadcast + point_to_point;
   }
+  Traffic& operator+=(const Traffic& other) {
+    all_reduce += other.all_reduce;
+    reduce_scatter += other.reduce_scatter;
+    all_gather += other.all_gather;
+    broadcast += other.broadcast;
+    point_to_point += other.point_to_point;
+    return *this;
+  }
 };
 
 }  // namespace tessera::comm
