@@ -161,19 +161,51 @@ struct TensorBytes {
 }  // namespace
 
 StateBytes state_bytes(const ParameterTable& table, const spec::TrainingConfig& training,
-                       int64_t shards) {
-  int64_t elements = 0;
+                       const Sharding& sharding) {
+  const int64_t shards = sharding.shards;
+  int64_t frozen = 0;
   int64_t trained = 0;
   for (const Unit& unit : table.units) {
-    elements += unit.padded_elements(shards);
-    trained += unit.padded_trainable_elements(shards);
+    frozen += sharding.shards_weights() ? padded(unit.frozen_elements(), shards) / shards
+                                        : unit.frozen_elements();
+    trained += padded(unit.trainable_elements(), shards);
   }
   const core::DType dtype = spec::dtype_of(training.precision);
   StateBytes bytes;
-  bytes.weights = elements * core::size_of(dtype);
-  bytes.gradients = trained * core::size_of(spec::gradient_storage(training));
+  bytes.weights =
+      (frozen + (sharding.shards_weights() ? trained / shards : trained)) * core::size_of(dtype);
+  bytes.gradients = (sharding.shards_gradients() ? trained / shards : trained) *
+                    core::size_of(spec::gradient_storage(training));
   // Two moments, and a master where the weights are not fp32 themselves.
-  bytes.optimizer = trained * (dtype == core::DType::f32 ? 8 : 12);
+  bytes.optimizer = trained / shards * (dtype == core::DType::f32 ? 8 : 12);
+  return bytes;
+}
+
+int64_t gathered_bytes(const ParameterTable& table, const spec::TrainingConfig& training,
+                       const spec::ParallelismConfig& parallelism) {
+  const Sharding sharding = sharding_of(parallelism);
+  const auto num_units = static_cast<int64_t>(table.units.size());
+  int64_t weights = 0, gradients = 0;  // elements outside blocks
+  int64_t block_weights = 0, block_gradients = 0;
+  for (int64_t i = 0; i < num_units; ++i) {
+    const Unit& unit = table.units[static_cast<size_t>(i)];
+    const int64_t trained = padded(unit.trainable_elements(), sharding.shards);
+    const int64_t all = padded(unit.frozen_elements(), sharding.shards) + trained;
+    const bool block = i > 0 && i + 1 < num_units;
+    if (!block) weights += all, gradients += trained;
+    if (block) block_weights = std::max(block_weights, all);
+    if (block) block_gradients = std::max(block_gradients, trained);
+  }
+  const int64_t blocks = num_units - 2;
+  weights += gathered_blocks(blocks, parallelism.prefetch) * block_weights;
+  gradients += gradient_blocks(blocks, parallelism.bucket_bytes > 0) * block_gradients;
+  int64_t bytes = 0;
+  if (sharding.shards_weights()) {
+    bytes += weights * core::size_of(spec::dtype_of(training.precision));
+  }
+  if (sharding.shards_gradients()) {
+    bytes += gradients * core::size_of(spec::gradient_storage(training));
+  }
   return bytes;
 }
 

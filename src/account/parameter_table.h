@@ -94,16 +94,8 @@ struct Unit {
   /// Frozen parameters come first; from this element on all are trained.
   int64_t trainable_begin = 0;
 
+  int64_t frozen_elements() const { return trainable_begin; }
   int64_t trainable_elements() const { return elements - trainable_begin; }
-  int64_t padded_elements(int64_t shards) const { return padded(elements, shards); }
-  int64_t padded_trainable_elements(int64_t shards) const {
-    return padded(trainable_elements(), shards);
-  }
-
- private:
-  static int64_t padded(int64_t count, int64_t shards) {
-    return (count + shards - 1) / shards * shards;
-  }
 };
 
 struct ParameterTable {

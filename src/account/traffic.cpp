@@ -27,17 +27,50 @@ int64_t bytes_sent(const Message& message, int64_t num_ranks, int64_t rank) {
   return sent * message.element_bytes;
 }
 
-int64_t data_parallel_bytes(const ParameterTable& table, int64_t gradient_element_bytes,
-                            int64_t num_ranks, int64_t rank, const std::vector<Message>& control) {
-  int64_t bytes = 0;
-  for (const Unit& unit : table.units) {
-    Message gradient;
-    gradient.elements = unit.padded_trainable_elements(1);
-    gradient.element_bytes = gradient_element_bytes;
-    bytes += bytes_sent(gradient, num_ranks, rank);
+void StepTraffic::add(const Message& message, int64_t num_ranks, int64_t rank) {
+  int64_t* const of[] = {&all_reduce, &reduce_scatter, &all_gather, &broadcast};
+  *of[static_cast<int>(message.collective)] += bytes_sent(message, num_ranks, rank);
+}
+
+StepTraffic step_traffic(const ParameterTable& table, const StepShape& shape, int64_t rank) {
+  const int64_t stage = shape.sharding.stage;
+  const int64_t shards = shape.sharding.shards;
+  const int64_t replicas = shape.sharding.replicas;
+  const int64_t shard_rank = rank % shards;
+  const int64_t replica = rank / shards;
+  StepTraffic traffic;
+  const auto gather = [&](int64_t elements) {
+    traffic.add({Collective::all_gather, padded(elements, shards) / shards, shape.weight_bytes},
+                shards, shard_rank);
+  };
+  if (stage == 0) {
+    for (const Bucket& bucket : gradient_buckets(table, shape.gradient_bytes, shape.bucket_bytes)) {
+      int64_t elements = 0;
+      for (int i = 0; i < bucket.count; ++i) {
+        elements += table.units[static_cast<size_t>(bucket.first + i)].trainable_elements();
+      }
+      traffic.add({Collective::all_reduce, elements, shape.gradient_bytes}, replicas, replica);
+    }
+    return traffic;
   }
-  for (const Message& message : control) bytes += bytes_sent(message, num_ranks, rank);
-  return bytes;
+  for (const Unit& unit : table.units) {
+    const int64_t trained = padded(unit.trainable_elements(), shards);
+    for (int64_t pass = 0; pass < (stage == 1 ? 1 : shape.passes); ++pass) {
+      traffic.add({Collective::reduce_scatter, trained, shape.gradient_bytes}, shards, shard_rank);
+    }
+    traffic.add({Collective::all_reduce, trained / shards, shape.gradient_bytes}, replicas,
+                replica);
+    if (stage < 3) gather(trained);
+  }
+  if (stage < 3) return traffic;
+  for (const UnitUse& use : unit_uses(table, shape.tied, /*training=*/true)) {
+    const Unit& unit = table.units[static_cast<size_t>(use.unit)];
+    for (int64_t pass = 0; pass < shape.passes; ++pass) {
+      gather(unit.frozen_elements());
+      gather(unit.trainable_elements());
+    }
+  }
+  return traffic;
 }
 
 }  // namespace tessera::account

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "account/parameter_table.h"
+#include "account/sharding.h"
 
 namespace tessera::account {
 
@@ -24,9 +25,31 @@ struct Message {
 /// first half and its own chunk N − 1 times in its second: 2(N − 1)/N · S when S divides.
 int64_t bytes_sent(const Message& message, int64_t num_ranks, int64_t rank);
 
-/// Bytes that a rank sends in one data-parallel step: an all-reduce of every unit's flat gradient,
-/// and the step's small messages (token counts, losses), which the trainer lists.
-int64_t data_parallel_bytes(const ParameterTable& table, int64_t gradient_element_bytes,
-                            int64_t num_ranks, int64_t rank, const std::vector<Message>& control);
+/// What a rank sends in one step, by collective.
+struct StepTraffic {
+  int64_t all_reduce = 0;
+  int64_t reduce_scatter = 0;
+  int64_t all_gather = 0;
+  int64_t broadcast = 0;
+  int64_t total() const { return all_reduce + reduce_scatter + all_gather + broadcast; }
+  /// Adds a message of this rank's.
+  void add(const Message& message, int64_t num_ranks, int64_t rank);
+};
+
+/// What decides the traffic of a data-parallel step, besides the model.
+struct StepShape {
+  Sharding sharding;
+  int64_t weight_bytes = 0;    ///< size of an element
+  int64_t gradient_bytes = 0;  ///< size of an element
+  int64_t bucket_bytes = 0;
+  int64_t passes = 1;  ///< micro-batches of the rank that has the most
+  bool tied = false;   ///< the head reads the embedding
+};
+
+/// The weights and gradients that `rank` of shards · replicas ranks sends in one step. Stage 0
+/// all-reduces every bucket. The others reduce-scatter every unit, stage 1 once, 2 and 3 after
+/// every pass; the replicas of a shard all-reduce it once. Stages 1 and 2 all-gather the new
+/// weights of every unit; stage 3 all-gathers every unit for each use (unit_uses).
+StepTraffic step_traffic(const ParameterTable& table, const StepShape& shape, int64_t rank);
 
 }  // namespace tessera::account

@@ -18,16 +18,22 @@ View part_of(View flat, int64_t offset, core::Shape shape) {
 }  // namespace
 
 Parameters::Parameters(const account::ParameterTable& table)
-    : table_(table), weights_(table.units.size()), gradients_(table.units.size()) {}
+    : table_(table), units_(table.units.size()) {}
 
-void Parameters::bind(int unit, View weights, View gradients) {
+void Parameters::bind_weights(int unit, View frozen, View trained) {
   const auto index = static_cast<size_t>(unit);
   const account::Unit& shape = table_.units[index];
-  CHECK(!weights || weights.elements() >= shape.elements, "a weight buffer smaller than its unit");
-  CHECK(!gradients || gradients.elements() >= shape.trainable_elements(),
+  CHECK(!frozen || frozen.elements() >= shape.frozen_elements(), "less than what is frozen");
+  CHECK(!trained || trained.elements() >= shape.trainable_elements(), "less than what is trained");
+  units_[index].frozen = frozen;
+  units_[index].trained = trained;
+}
+
+void Parameters::bind_gradients(int unit, View gradients) {
+  const auto index = static_cast<size_t>(unit);
+  CHECK(!gradients || gradients.elements() >= table_.units[index].trainable_elements(),
         "a gradient buffer smaller than what is trained of its unit");
-  weights_[index] = weights;
-  gradients_[index] = gradients;
+  units_[index].gradients = gradients;
 }
 
 BoundParameter Parameters::get(int unit, account::Role role) const {
@@ -36,8 +42,7 @@ BoundParameter Parameters::get(int unit, account::Role role) const {
 }
 
 BoundParameter Parameters::get(const account::Parameter& parameter) const {
-  return {part_of(weights(parameter.unit), parameter.offset, parameter.shape),
-          gradient_of(parameter, parameter.shape)};
+  return bound(parameter, parameter.shape);
 }
 
 BoundParameter Parameters::get_fused(int unit, account::Role first, int count) const {
@@ -54,13 +59,15 @@ BoundParameter Parameters::get_fused(int unit, account::Role first, int count) c
   }
   const core::Shape shape =
       head->shape.dims() == 2 ? core::Shape{rows, head->shape[1]} : core::Shape{rows};
-  return {part_of(weights(unit), head->offset, shape), gradient_of(*head, shape)};
+  return bound(*head, shape);
 }
 
-View Parameters::gradient_of(const account::Parameter& first, core::Shape shape) const {
-  if (!first.trainable) return {};
+BoundParameter Parameters::bound(const account::Parameter& first, core::Shape shape) const {
+  const UnitBuffers& unit = buffers(first.unit);
+  if (!first.trainable) return {part_of(unit.frozen, first.offset, shape), View{}};
   const int64_t begin = table_.units[static_cast<size_t>(first.unit)].trainable_begin;
-  return part_of(gradients(first.unit), first.offset - begin, shape);
+  return {part_of(unit.trained, first.offset - begin, shape),
+          part_of(unit.gradients, first.offset - begin, shape)};
 }
 
 void initialise(View out, const account::ParameterTable& table, int parameter, int64_t first,

@@ -16,6 +16,13 @@ struct BoundParameter {
   View grad;   ///< the gradient dtype; empty when it is not trained
 };
 
+/// A unit's flat buffers, borrowed; any may be empty where nothing reads or writes it.
+struct UnitBuffers {
+  View frozen;     ///< weights that are not trained, at least Unit::frozen_elements()
+  View trained;    ///< weights that are, at least Unit::trainable_elements()
+  View gradients;  ///< of the trained ones, as many
+};
+
 /// The flat weight and gradient buffers of every unit. Buffers are borrowed: whoever shards owns
 /// them and binds them here.
 class Parameters {
@@ -23,11 +30,10 @@ class Parameters {
   /// `table` must outlive this.
   explicit Parameters(const account::ParameterTable& table);
 
-  /// Unit's flat buffers, of at least its elements, and its trainable elements. Either may be
-  /// empty, to unbind.
-  void bind(int unit, View weights, View gradients);
-  View weights(int unit) const { return weights_[static_cast<size_t>(unit)]; }
-  View gradients(int unit) const { return gradients_[static_cast<size_t>(unit)]; }
+  /// The unit's buffers from now on, weights or gradients; empty views unbind.
+  void bind_weights(int unit, View frozen, View trained);
+  void bind_gradients(int unit, View gradients);
+  const UnitBuffers& buffers(int unit) const { return units_[static_cast<size_t>(unit)]; }
 
   /// The parameter of that role in that unit. Empty views when the table has none (no bias).
   BoundParameter get(int unit, account::Role role) const;
@@ -40,11 +46,10 @@ class Parameters {
 
  private:
   /// Of `shape`, from the first element of `first` on.
-  View gradient_of(const account::Parameter& first, core::Shape shape) const;
+  BoundParameter bound(const account::Parameter& first, core::Shape shape) const;
 
   const account::ParameterTable& table_;
-  std::vector<View> weights_;
-  std::vector<View> gradients_;
+  std::vector<UnitBuffers> units_;
 };
 
 /// Writes the initial fp32 values of one parameter's elements [first, first + out.elements()) into

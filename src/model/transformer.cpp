@@ -42,6 +42,7 @@ class Transformer::Impl {
   LossResult forward(Pass& pass);
   void backward(Pass& pass);
   void logits(Pass& pass, ConstView positions, View logits);
+  void skip(bool training);
 
  private:
   core::Shape stream_shape(const Pass& pass) const {
@@ -154,6 +155,28 @@ void Transformer::Impl::logits(Pass& pass, ConstView positions, View logits) {
   at_head(&UnitHooks::after_forward);
 }
 
+void Transformer::Impl::skip(bool training) {
+  const int head = head_unit();
+  for (int unit = kEmbeddingUnit; unit < head; ++unit) {
+    hooks_.before_forward(unit);
+    hooks_.after_forward(unit);
+  }
+  at_head(&UnitHooks::before_forward);
+  if (!training) return at_head(&UnitHooks::after_forward);
+  at_head(&UnitHooks::before_backward);
+  hooks_.gradient_ready(head);
+  for (int unit = head - 1; unit > kEmbeddingUnit; --unit) {
+    if (options_.recompute == spec::Recompute::full) {
+      hooks_.before_forward(unit);
+      hooks_.after_forward(unit);
+    }
+    hooks_.before_backward(unit);
+    hooks_.gradient_ready(unit);
+  }
+  if (!config_.tie_word_embeddings) hooks_.before_backward(kEmbeddingUnit);
+  hooks_.gradient_ready(kEmbeddingUnit);
+}
+
 ConstView Transformer::Impl::run_blocks(Pass& pass) {
   const core::Shape shape = stream_shape(pass);
   pass.rotary = {};
@@ -249,6 +272,9 @@ void Transformer::backward(Pass& pass) {
 }
 void Transformer::logits(Pass& pass, ConstView positions, View logits) {
   impl_->logits(pass, positions, logits);
+}
+void Transformer::skip(bool training) {
+  impl_->skip(training);
 }
 
 }  // namespace tessera::model

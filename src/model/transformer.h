@@ -44,6 +44,10 @@ class Transformer {
   /// pass.training must be false; `logits` is written.
   void logits(Pass& pass, ConstView positions, View logits);
 
+  /// Calls the hooks of a pass, forward and where `training` backward, and computes nothing: for a
+  /// rank that is out of samples while others, whose hooks talk to its, have some left.
+  void skip(bool training);
+
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;

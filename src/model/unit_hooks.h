@@ -11,7 +11,8 @@ class UnitHooks {
   virtual void before_forward(int /*unit*/) {}
   /// The unit's weights are not needed until its backward.
   virtual void after_forward(int /*unit*/) {}
-  /// The unit's weights are about to be read again, and its gradient written.
+  /// The unit's gradient is about to be written and, but for the embedding's own backward, its
+  /// weights are read again.
   virtual void before_backward(int /*unit*/) {}
   /// Nothing more will be added to the unit's gradient in this micro-batch.
   virtual void gradient_ready(int /*unit*/) {}

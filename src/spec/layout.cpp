@@ -148,6 +148,16 @@ std::string to_string(const Layout& layout) {
   return text;
 }
 
+Layout layout_of(const RunConfig& config) {
+  const ParallelismConfig& parallelism = config.parallelism;
+  Layout layout;
+  layout.dp = parallelism.data_parallel_degree;
+  layout.zero = parallelism.zero_stage;
+  const bool hybrid = layout.zero > 0 && shard_ranks(parallelism) != layout.dp;
+  if (hybrid) layout.shard = shard_ranks(parallelism);
+  return layout;
+}
+
 RunConfig with_layout(RunConfig config, const Layout& layout) {
   const int64_t accumulation = std::max<int64_t>(layout.accumulate, 1);
   const int64_t largest =

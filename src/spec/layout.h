@@ -34,6 +34,9 @@ LayoutList parse_layouts(std::string_view text);
 /// The layout in its own grammar, only what was said.
 std::string to_string(const Layout& layout);
 
+/// The layout of a resolved config, without what is as it is by itself.
+Layout layout_of(const RunConfig& config);
+
 /// The config of a run in that layout, of the same global batch. `config` is resolved.
 RunConfig with_layout(RunConfig config, const Layout& layout);
 

@@ -27,6 +27,12 @@ int64_t micro_batch_size_for(int64_t global_batch_size, int64_t num_ranks, int64
   return divided_up(divided_up(global_batch_size, num_ranks), accumulation);
 }
 
+int64_t passes_per_step(const RunConfig& config) {
+  const int64_t ranks = config.parallelism.data_parallel_degree;
+  const TrainingConfig& training = config.training;
+  return divided_up(divided_up(training.global_batch_size, ranks), training.micro_batch_size);
+}
+
 double lora_scale(const LoraConfig& lora) {
   return lora.alpha > 0 ? lora.alpha / static_cast<double>(lora.rank) : 2.0;
 }

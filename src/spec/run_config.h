@@ -169,6 +169,9 @@ struct BatchShare {
   int64_t count = 0;
 };
 BatchShare batch_share(int64_t global_batch_size, int64_t num_ranks, int64_t rank);
+/// Micro-batches of the rank that has the most: the passes of a step, of which every rank takes
+/// part in all. `config` is resolved.
+int64_t passes_per_step(const RunConfig& config);
 /// The micro-batch size with which the largest share takes at most `accumulation` micro-batches.
 int64_t micro_batch_size_for(int64_t global_batch_size, int64_t num_ranks, int64_t accumulation);
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "parallel/data_parallel.h"
 #include "parallel/model_state.h"
 
 // A checkpoint is a folder: manifest.json, which says what is where, and safetensors files. Any
@@ -28,7 +28,7 @@ struct CheckpointHeader {
 /// failed (a full disk, for instance); the temporary folder is removed, and every other checkpoint
 /// is as it was.
 void save_checkpoint(const std::filesystem::path& folder, const parallel::ModelState& state,
-                     comm::Communicator& comm, const CheckpointHeader& header);
+                     parallel::DataParallel& dp, const CheckpointHeader& header);
 
 /// Reads the header alone. Throws RunError.
 CheckpointHeader read_checkpoint_header(const std::filesystem::path& folder);
@@ -76,7 +76,7 @@ std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 void prune_checkpoints(const std::filesystem::path& checkpoints, int64_t keep, int64_t step);
 
 /// XXH3-128, in hexadecimal, of the canonical fp32 weights (the masters) in table order: equal for
-/// every layout that holds the same model.
-std::string weights_hash(const parallel::ModelState& state);
+/// every layout that holds the same model. The ranks of a shard group call it together.
+std::string weights_hash(const parallel::ModelState& state, parallel::DataParallel& dp);
 
 }  // namespace tessera::train

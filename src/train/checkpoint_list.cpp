@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "formats/hash.h"
 #include "kernels/elementwise.h"
+#include "parallel/whole_state.h"
 #include "train/checkpoint.h"
 #include "train/run_folder.h"
 
@@ -80,19 +81,18 @@ void prune_checkpoints(const fs::path& checkpoints, int64_t keep, int64_t step) 
   }
 }
 
-std::string weights_hash(const parallel::ModelState& state) {
+std::string weights_hash(const parallel::ModelState& state, parallel::DataParallel& dp) {
   formats::Xxh3 hash;
-  for (const account::Parameter& parameter : state.table().parameters) {
-    const core::View weights = state.get(parallel::StateKind::master, parameter);
-    if (weights.dtype == core::DType::f32) {
-      hash.update(weights.data, weights.bytes());
-      continue;
-    }
-    std::vector<float> wide(static_cast<size_t>(weights.elements()));  // frozen bf16
-    const core::View values{wide.data(), core::DType::f32, weights.shape};
-    kernels::cast(values, weights);
-    hash.update(values.data, values.bytes());
-  }
+  parallel::visit_whole(state, dp, parallel::StateKind::master,
+                        [&](const account::Parameter&, core::ConstView weights) {
+                          if (weights.dtype == core::DType::f32) {
+                            return hash.update(weights.data, weights.bytes());
+                          }
+                          std::vector<float> wide(static_cast<size_t>(weights.elements()));
+                          const core::View values{wide.data(), core::DType::f32, weights.shape};
+                          kernels::cast(values, weights);  // frozen bf16
+                          hash.update(values.data, values.bytes());
+                        });
   return hash.hex();
 }
 

@@ -235,10 +235,10 @@ CheckpointHeader load_checkpoint(const fs::path& folder, parallel::ModelState& s
   for (const account::Parameter& parameter : state.table().parameters) {
     const formats::ManifestTensor* values = find_values(reader, parameter.name);
     if (values == nullptr) continue;
-    reader.read(*values, state.get(StateKind::master, parameter));
+    reader.read(*values, state.whole(StateKind::master, parameter));
     if (what != LoadWhat::everything || !parameter.trainable) continue;
     for (StateKind kind : {StateKind::m, StateKind::v}) {
-      reader.read(*reader.find(parameter.name, kind), state.get(kind, parameter));
+      reader.read(*reader.find(parameter.name, kind), state.whole(kind, parameter));
     }
   }
   state.refresh_weights_from_master();

@@ -46,7 +46,7 @@ formats::FileDigest write_own_file(const fs::path& folder, const parallel::Model
     if (writer_of(i, comm.size()) != comm.rank()) continue;
     for (StateKind kind : kKinds) {
       if (!state.has(kind, parameters[i])) continue;
-      tensors.push_back({key_of(parameters[i], kind), state.get(kind, parameters[i])});
+      tensors.push_back({key_of(parameters[i], kind), state.whole(kind, parameters[i])});
     }
   }
   return formats::write_safetensors((folder / file_of(comm.rank())).string(), tensors);
@@ -87,7 +87,7 @@ formats::Manifest make_manifest(const parallel::ModelState& state, int64_t num_r
   for (size_t i = 0; i < parameters.size(); ++i) {
     for (StateKind kind : kKinds) {
       if (!state.has(kind, parameters[i])) continue;
-      const View view = state.get(kind, parameters[i]);
+      const View view = state.whole(kind, parameters[i]);
       formats::ManifestSlice slice;
       slice.file = file_of(writer_of(i, num_ranks));
       slice.key = key_of(parameters[i], kind);
@@ -102,7 +102,8 @@ formats::Manifest make_manifest(const parallel::ModelState& state, int64_t num_r
 }  // namespace
 
 void save_checkpoint(const fs::path& folder, const parallel::ModelState& state,
-                     comm::Communicator& comm, const CheckpointHeader& header) {
+                     parallel::DataParallel& dp, const CheckpointHeader& header) {
+  comm::Communicator& comm = dp.all();
   const fs::path temporary = folder.string() + ".tmp";
   const bool first_rank = comm.rank() == 0;
   try {

@@ -151,10 +151,11 @@ Converted convert_to_checkpoint(const WeightsPath& weights, const Conversion& co
   check_fits(account::state_bytes(table, config.training).weights, "the model");
   parallel::ModelState state(table, config.training, /*for_training=*/false, ledger);
   for (const account::Parameter& parameter : table.parameters) {
-    source.read(parameter, state.get(parallel::StateKind::weights, parameter));
+    source.read(parameter, state.whole(parallel::StateKind::weights, parameter));
   }
   const fs::path inside = folder.path() / "checkpoint";
-  save_checkpoint(inside, state, *comm::make_self_communicator(),
+  parallel::DataParallel alone;
+  save_checkpoint(inside, state, alone,
                   {0, config.training.seed, 0, formats::to_toml(config), "dp=1"});
   for (const auto& entry : fs::directory_iterator(inside)) {
     result.files.push_back(entry.path().filename().string());

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "comm/communicator.h"
 #include "data/dataset.h"
 #include "parallel/replica.h"
 
@@ -14,8 +13,7 @@ struct EvaluationResult {
 /// The mean loss over the first `num_windows` windows of a dataset (0, or more than there are: all
 /// of them), shared out over the ranks; every rank gets the result. No dropout, no gradients.
 /// `micro_batch_size`: sequences a rank holds at once.
-EvaluationResult evaluate(parallel::Replica& replica, comm::Communicator& dp,
-                          const data::Dataset& dataset, int64_t num_windows,
-                          int64_t micro_batch_size);
+EvaluationResult evaluate(parallel::Replica& replica, const data::Dataset& dataset,
+                          int64_t num_windows, int64_t micro_batch_size);
 
 }  // namespace tessera::train

@@ -46,24 +46,37 @@ int64_t rank_activation_bytes(const spec::RunConfig& config, int64_t num_ranks, 
   return std::max(training, evaluation);
 }
 
-int64_t step_bytes(const spec::RunConfig& config, const account::ParameterTable& table,
-                   int64_t num_ranks, int64_t rank) {
+/// What a rank sends in a step: weights and gradients, and the small messages of train_step.cpp and
+/// replica.cpp.
+account::StepTraffic step_traffic(const spec::RunConfig& config,
+                                  const account::ParameterTable& table, int64_t rank) {
   using account::Collective;
+  const bool invariant = config.training.numerics == spec::Numerics::invariant;
+  account::StepShape shape;
+  shape.sharding = account::sharding_of(config.parallelism);
+  shape.weight_bytes = core::size_of(spec::dtype_of(config.training.precision));
+  shape.gradient_bytes = core::size_of(spec::gradient_storage(config.training));
+  shape.bucket_bytes = config.parallelism.bucket_bytes;
+  shape.passes = spec::passes_per_step(config);
+  shape.tied = config.model.tie_word_embeddings;
+  account::StepTraffic traffic = account::step_traffic(table, shape, rank);
+  const int64_t num_ranks = config.parallelism.data_parallel_degree;
+  const int64_t shards = shape.sharding.shards;
   // Token counts and wishes to stop; every rank's loss; gradients beyond the range of their sums.
-  std::vector<account::Message> control = {{Collective::all_reduce, 2, 8},
-                                           {Collective::all_gather, 1, 8}};
-  if (config.training.numerics == spec::Numerics::invariant) {
-    control.push_back({Collective::all_reduce, 1, 8});
-  }
-  const int64_t gradient_bytes = core::size_of(spec::gradient_storage(config.training));
-  return account::data_parallel_bytes(table, gradient_bytes, num_ranks, rank, control);
+  traffic.add({Collective::all_reduce, 2, 8}, num_ranks, rank);
+  traffic.add({Collective::all_gather, 1, 8}, num_ranks, rank);
+  if (invariant) traffic.add({Collective::all_reduce, 1, 8}, num_ranks, rank);
+  // The squares of the norm, in the invariant mode as digits.
+  traffic.add({Collective::all_reduce, invariant ? 6 : 1, 8}, shards, rank % shards);
+  return traffic;
 }
 
 }  // namespace
 
 Prediction predict(const spec::RunConfig& config, int64_t communication_bytes) {
   const account::ParameterTable table = account::parameter_table(config.model, config.lora);
-  const account::StateBytes state = account::state_bytes(table, config.training);
+  const account::StateBytes state =
+      account::state_bytes(table, config.training, account::sharding_of(config.parallelism));
   const int64_t num_ranks = config.parallelism.data_parallel_degree;
   Prediction prediction;
   for (int64_t rank = 0; rank < num_ranks; ++rank) {
@@ -74,10 +87,12 @@ Prediction predict(const spec::RunConfig& config, int64_t communication_bytes) {
     at(core::Category::weights) = state.weights;
     at(core::Category::gradients) = state.gradients;
     at(core::Category::optimizer) = state.optimizer;
+    at(core::Category::gathered) =
+        account::gathered_bytes(table, config.training, config.parallelism);
     at(core::Category::activations) = rank_activation_bytes(config, num_ranks, rank);
     at(core::Category::communication) = communication_bytes;
     prediction.memory_bytes.push_back(memory);
-    prediction.dp_bytes_per_step.push_back(step_bytes(config, table, num_ranks, rank));
+    prediction.dp_bytes_per_step.push_back(step_traffic(config, table, rank).total());
   }
   prediction.flops_per_step =
       account::train_flops_per_token(config.model, config.data.seq_len) *

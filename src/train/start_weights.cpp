@@ -94,7 +94,7 @@ std::vector<std::string> load_foreign(const WeightsPath& path, const spec::RunCo
   if (!tokenizer.empty()) notes.push_back(tokenizer);
   for (const account::Parameter& parameter : state.table().parameters) {
     if (parameter.is_adapter()) continue;  // they start fresh
-    weights.read(parameter, state.get(StateKind::master, parameter));
+    weights.read(parameter, state.whole(StateKind::master, parameter));
   }
   state.refresh_weights_from_master();
   return notes;

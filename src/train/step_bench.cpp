@@ -81,15 +81,16 @@ StepBench bench_step(const spec::RunConfig& config, int64_t steps) {
   StepBench bench;
   bench.product_flops_per_s = product_rate(config);
 
-  const auto comm = comm::make_self_communicator();
   core::MemoryLedger ledger;
-  parallel::Replica replica(config, *comm, ledger, expected_activation_bytes(config));
-  TrainStep train_step(config, replica, *comm);
+  parallel::DataParallel dp;
+  parallel::Replica replica(config, dp, ledger, expected_activation_bytes(config));
+  TrainStep train_step(config, replica);
   const NoiseDataset dataset(config.data.seq_len, config.model.vocab_size);
   const BatchLoader loader(dataset, config.training, 1, 0, SampleOrigin{});
   for (int64_t step = 1; step <= steps + 1; ++step) {
     const Stopwatch clock;
-    train_step.update(train_step.compute_gradients(loader, step));
+    StepResult result = train_step.compute_gradients(loader, step);
+    train_step.update(result);
     if (step > 1) bench.step_seconds.push_back(clock.seconds());
   }
   bench.product_flops_per_s = std::max(bench.product_flops_per_s, product_rate(config));

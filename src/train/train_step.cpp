@@ -10,7 +10,6 @@
 #include "kernels/adamw.h"
 #include "optim/lr_schedule.h"
 #include "train/agreement.h"
-#include "train/clock.h"
 
 namespace tessera::train {
 
@@ -69,49 +68,55 @@ std::string first_non_finite(parallel::Replica& replica, const spec::TrainingCon
   if (training.numerics == spec::Numerics::invariant) {
     return "a gradient that was not finite or beyond 2^11, the range of numerics = invariant";
   }
-  for (const account::Parameter& parameter : replica.table().parameters) {
-    const ConstView grad = replica.state().parameters().get(parameter).grad;
-    if (grad && !kernels::all_finite(grad)) return parameter.name;
+  // Of what a rank owns: the ranks look together, and tell the first of all.
+  const auto& parameters = replica.table().parameters;
+  auto first = static_cast<int64_t>(parameters.size());
+  for (size_t i = parameters.size(); i-- > 0;) {
+    if (!parameters[i].trainable) continue;
+    const ConstView grad = replica.state().owned(parallel::StateKind::gradients, parameters[i]);
+    if (grad && !kernels::all_finite(grad)) first = static_cast<int64_t>(i);
   }
-  return "no single tensor (the sum of squares overflowed)";
+  replica.data_parallel().all().all_reduce(View{&first, core::DType::i64, {1}}, ReduceOp::min);
+  return first < static_cast<int64_t>(parameters.size())
+             ? parameters[static_cast<size_t>(first)].name
+             : "no single tensor (the sum of squares overflowed)";
 }
 
 }  // namespace
 
-TrainStep::TrainStep(const spec::RunConfig& config, parallel::Replica& replica,
-                     comm::Communicator& dp)
-    : config_(config), replica_(replica), dp_(dp) {}
+TrainStep::TrainStep(const spec::RunConfig& config, parallel::Replica& replica)
+    : config_(config), replica_(replica) {}
 
 StepResult TrainStep::compute_gradients(const BatchLoader& loader, int64_t step, bool stop) {
-  dp_.set_step(step);
+  parallel::DataParallel& dp = replica_.data_parallel();
+  dp.set_step(step);
+  const double waited_before = dp.waited_seconds();
   StepResult result;
   result.step = step;
   result.lr =
       optim::learning_rate(config_.optimizer, config_.lr_scheduler, step, config_.training.steps);
 
   const std::vector<data::Batch> batches = loader.micro_batches(step);
-  Stopwatch communication;
-  const StepAgreement agreement = agree_on_step(dp_, batches, stop);
+  const StepAgreement agreement = agree_on_step(dp.all(), batches, stop);
   result.valid_tokens = agreement.valid_tokens;
   result.stop = agreement.stop > 0;
-  result.exposed_communication_s += communication.seconds();
   // A global batch may have no token that counts; its gradient is zero then, not 0/0.
   const double denominator = static_cast<double>(std::max<int64_t>(result.valid_tokens, 1));
 
-  replica_.zero_gradients();
+  const auto passes = static_cast<size_t>(spec::passes_per_step(config_));
+  replica_.begin_step(static_cast<int64_t>(passes));
   double loss_sum = 0;
   for (const data::Batch& batch : batches) {
     loss_sum +=
         replica_.accumulate(as_micro_batch(batch), static_cast<float>(1 / denominator), step)
             .loss_sum;
   }
+  for (size_t pass = batches.size(); pass < passes; ++pass) replica_.skip();
 
-  communication.restart();
-  result.loss = global_loss_sum(dp_, loss_sum, step) / denominator;
   replica_.reduce_gradients();
-  result.exposed_communication_s += communication.seconds();
-
+  result.loss = global_loss_sum(dp.all(), loss_sum, step) / denominator;
   result.grad_norm = replica_.gradient_norm();
+  result.exposed_communication_s = dp.waited_seconds() - waited_before;
   if (!std::isfinite(result.grad_norm)) {
     throw AgreedRunError(
         fmt::format("the gradient norm at step {} is {} on every rank, first in {}: training "
@@ -122,8 +127,10 @@ StepResult TrainStep::compute_gradients(const BatchLoader& loader, int64_t step,
   return result;
 }
 
-void TrainStep::update(const StepResult& result) {
+void TrainStep::update(StepResult& result) {
+  const double waited_before = replica_.data_parallel().waited_seconds();
   replica_.update(result.step, result.lr, result.grad_norm);
+  result.exposed_communication_s += replica_.data_parallel().waited_seconds() - waited_before;
 }
 
 }  // namespace tessera::train

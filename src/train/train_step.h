@@ -1,6 +1,5 @@
 #pragma once
 
-#include "comm/communicator.h"
 #include "parallel/replica.h"
 #include "spec/run_config.h"
 #include "train/batch_loader.h"
@@ -15,27 +14,28 @@ struct StepResult {
   double lr = 0;
   int64_t valid_tokens = 0;            ///< tokens of the global batch that counted
   bool stop = false;                   ///< some rank was asked to end after this step
-  double exposed_communication_s = 0;  ///< this rank's time inside collectives
+  double exposed_communication_s = 0;  ///< this rank's time waiting for other ranks
 };
 
 /// The training step of one rank, in the order that every article on the subject gives it:
-/// agree on the denominator, forward and backward of each micro-batch, reduce, clip, update.
+/// agree on the denominator, forward and backward of each micro-batch, during which gradients are
+/// already reduced, clip, update.
 class TrainStep {
  public:
   /// All references must outlive this; `config` is resolved.
-  TrainStep(const spec::RunConfig& config, parallel::Replica& replica, comm::Communicator& dp);
+  TrainStep(const spec::RunConfig& config, parallel::Replica& replica);
 
-  /// Forward, backward and reduction: afterwards every rank holds the global gradient.
+  /// Forward, backward and reduction: afterwards every rank holds what it owns of the global
+  /// gradient.
   /// `stop`: this rank was asked to end after this step. Throws RunError naming rank and step when
   /// a loss or the gradient is not finite.
   StepResult compute_gradients(const BatchLoader& loader, int64_t step, bool stop = false);
-  /// Clips, and moves the weights.
-  void update(const StepResult& result);
+  /// Clips, and moves the weights; adds the time that it waited to the result's.
+  void update(StepResult& result);
 
  private:
   const spec::RunConfig& config_;
   parallel::Replica& replica_;
-  comm::Communicator& dp_;
 };
 
 /// The tokens of a batch as the model takes them; borrows from `batch`.

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -13,6 +11,7 @@
 #include "formats/config_io.h"
 #include "kernels/device.h"
 #include "parallel/replica.h"
+#include "spec/layout.h"
 #include "train/agreement.h"
 #include "train/batch_loader.h"
 #include "train/checkpoint.h"
@@ -21,7 +20,6 @@
 #include "train/process_memory.h"
 #include "train/product_rate.h"
 #include "train/run_data.h"
-#include "train/run_trace.h"
 #include "train/start_weights.h"
 #include "train/train_step.h"
 
@@ -48,12 +46,9 @@ class Run {
   void resume_from(const std::filesystem::path& checkpoint);
   /// True when the run is to end after it.
   bool train_one_step(int64_t step);
-  void begin_trace();
-  trace::Recorder* recorder() { return trace_ ? trace_->recorder() : nullptr; }
   void maybe_validate(int64_t step, StepRecord& record);
   void save(int64_t step);
   Summary summarise(int64_t last_step);
-  void summarise_ranks();
   void notice(const std::string& text) const {
     if (comm_.rank() == 0 && observer_.on_notice) observer_.on_notice(text);
   }
@@ -64,7 +59,7 @@ class Run {
   double rank_flops_per_s(double step_seconds) const {
     return prediction_.flops_per_step / comm_.size() / step_seconds;
   }
-  std::string layout() const { return fmt::format("dp={}", comm_.size()); }
+  std::string layout() const { return spec::to_string(spec::layout_of(config_)); }
   bool is_first_rank() const { return comm_.rank() == 0; }
 
   const TrainOptions& options_;
@@ -78,6 +73,7 @@ class Run {
   int64_t machine_memory_ = machine_memory_bytes();
   core::MemoryLedger ledger_;
   Prediction prediction_;
+  std::unique_ptr<parallel::DataParallel> dp_;
   std::unique_ptr<parallel::Replica> replica_;
   std::unique_ptr<TrainStep> step_;
   std::unique_ptr<BatchLoader> loader_;
@@ -87,11 +83,9 @@ class Run {
   double product_flops_per_s_ = 0;
   Summary summary_;
   double busy_seconds_ = 0;
-  double waited_seconds_ = 0;         // for communication, of busy_seconds_
-  double communication_seconds_ = 0;  // waited for or not
+  double exposed_seconds_ = 0;
   int64_t steps_done_ = 0;
-  comm::Traffic sent_;               // in the last step
-  std::unique_ptr<RunTrace> trace_;  // where profiling.trace asks for it
+  int64_t dp_bytes_ = 0;
 };
 
 Run::Run(const TrainOptions& options, comm::Communicator& comm, const Observer& observer)
@@ -104,15 +98,16 @@ Run::Run(const TrainOptions& options, comm::Communicator& comm, const Observer& 
   check_ranks_agree();
   check_folder();
   product_flops_per_s_ = measure_product_rate(config_);
-  prediction_ = predict(config_, comm_.memory_bytes());
+  dp_ = std::make_unique<parallel::DataParallel>(comm_, account::sharding_of(config_.parallelism));
+  prediction_ = predict(config_, dp_->memory_bytes());
   agree(comm_, [&] { check_fits(total_bytes(prediction_), "the run", comm_.size()); });
   memory_before_ = process_memory_bytes();
-  ledger_.add(core::Category::communication, comm_.memory_bytes());
-  replica_ = std::make_unique<parallel::Replica>(config_, comm_, ledger_,
+  ledger_.add(core::Category::communication, dp_->memory_bytes());
+  replica_ = std::make_unique<parallel::Replica>(config_, *dp_, ledger_,
                                                  expected_activation_bytes(config_));
   load_start();
   claim_folder();
-  step_ = std::make_unique<TrainStep>(config_, *replica_, comm_);
+  step_ = std::make_unique<TrainStep>(config_, *replica_);
   loader_ = std::make_unique<BatchLoader>(*data_.training, config_.training, comm_.size(),
                                           comm_.rank(), origin_);
 }
@@ -183,6 +178,7 @@ void Run::resume_from(const std::filesystem::path& checkpoint) {
           config_.training.seed, checkpoint.string(), header.sampler_seed, header.sampler_seed));
     }
   });
+  replica_->share_weights();
   origin_ = {header.step + 1, header.samples};
   notice(fmt::format("resumed from {} (step {}, sample {})", checkpoint.string(), header.step,
                      header.samples));
@@ -227,6 +223,7 @@ void Run::load_start() {
     notes = load_weights(find_weights(config_.training.load), config, replica_->state(),
                          LoadWhat::base);
   });
+  replica_->share_weights();
   for (const std::string& note : notes) notice(note);
   notice("weights loaded from " + config_.training.load);
 }
@@ -243,7 +240,6 @@ Summary Run::train() {
   if (is_first_rank() && observer_.on_start) {
     observer_.on_start(config_, prediction_, origin_.first_step);
   }
-  begin_trace();
   int64_t step = origin_.first_step;
   while (!train_one_step(step) && step < last) ++step;
   if (step < last) {
@@ -253,29 +249,16 @@ Summary Run::train() {
   return summarise(step);
 }
 
-void Run::begin_trace() {
-  if (!config_.profiling.trace) return;
-  trace_ = std::make_unique<RunTrace>(folder_.trace(), comm_);
-  replica_->set_recorder(recorder());
-  loader_->set_recorder(recorder());
-}
-
 bool Run::train_one_step(int64_t step) {
-  if (trace_) trace_->begin_step(step);
   const Stopwatch clock;
-  const comm::Traffic sent_before = comm_.traffic();
-  const double waited_before = comm_.waited_seconds();
-  const double communicated_before = comm_.busy_seconds();
-  const StepResult result =
+  const int64_t sent_before = dp_->traffic().total();
+  StepResult result =
       step_->compute_gradients(*loader_, step, options_.stop != nullptr && options_.stop->load());
   step_->update(result);
   const double seconds = clock.seconds();
-  const double waited = comm_.waited_seconds() - waited_before;
-  const double communicated = comm_.busy_seconds() - communicated_before;
-  sent_ = comm_.traffic() - sent_before;
+  dp_bytes_ = dp_->traffic().total() - sent_before;
   busy_seconds_ += seconds;
-  waited_seconds_ += waited;
-  communication_seconds_ += communicated;
+  exposed_seconds_ += result.exposed_communication_s;
   ++steps_done_;
 
   StepRecord record;
@@ -293,8 +276,7 @@ bool Run::train_one_step(int64_t step) {
   record.step_s = seconds;
   record.memory_bytes = ledger_.peak_total();
   record.memory_limit_bytes = machine_memory_;
-  record.exposed_communication_s = waited;
-  record.communication_s = communicated;
+  record.exposed_communication_s = result.exposed_communication_s;
   if (step == origin_.first_step) summary_.loss_first = result.loss;
   summary_.loss_last = result.loss;
 
@@ -315,12 +297,10 @@ void Run::maybe_validate(int64_t step, StepRecord& record) {
   const int64_t freq = config_.validation.freq;
   const bool last = step == config_.training.steps;
   if (!data_.validation || (!last && (freq == 0 || step % freq != 0))) return;
-  const trace::Timed timed(recorder(), "validation", trace::Lane::host);
   const Stopwatch clock;
   const int64_t windows = config_.validation.steps * config_.training.global_batch_size;
   record.validation_loss =
-      evaluate(*replica_, comm_, *data_.validation, windows, config_.training.micro_batch_size)
-          .loss;
+      evaluate(*replica_, *data_.validation, windows, config_.training.micro_batch_size).loss;
   summary_.validation_loss = *record.validation_loss;
   summary_.has_validation = true;
   summary_.validation_seconds += clock.seconds();
@@ -328,12 +308,11 @@ void Run::maybe_validate(int64_t step, StepRecord& record) {
 
 void Run::save(int64_t step) {
   if (summary_.last_checkpoint == folder_.checkpoint(step).string()) return;
-  const trace::Timed timed(recorder(), "checkpoint", trace::Lane::host);
   const Stopwatch clock;
   const CheckpointHeader header{step, config_.training.seed,
                                 origin_.sample_of(step + 1, config_.training.global_batch_size),
                                 formats::to_toml(config_), layout()};
-  save_checkpoint(folder_.checkpoint(step), replica_->state(), comm_, header);
+  save_checkpoint(folder_.checkpoint(step), replica_->state(), *dp_, header);
   if (is_first_rank()) {
     prune_checkpoints(folder_.checkpoints(), config_.checkpoint.keep_latest_k, step);
   }
@@ -342,6 +321,7 @@ void Run::save(int64_t step) {
 }
 
 Summary Run::summarise(int64_t last_step) {
+  const auto ranks = static_cast<size_t>(comm_.size());
   summary_.steps = last_step;
   summary_.unigram_entropy = data_.unigram_entropy;
   summary_.world_size = comm_.size();
@@ -353,24 +333,9 @@ Summary Run::summarise(int64_t last_step) {
   summary_.tokens_per_s = static_cast<double>(tokens_per_step()) / seconds_a_step;
   summary_.tflops_per_rank = rank_flops_per_s(seconds_a_step) * 1e-12;
   summary_.mfu = rank_flops_per_s(seconds_a_step) / product_flops_per_s_;
-  summary_.exposed_communication_fraction = waited_seconds_ / busy_seconds_;
-  if (communication_seconds_ > 0) {  // a wait is a little longer than what is waited for
-    summary_.hidden_communication_fraction =
-        std::max(0.0, 1 - waited_seconds_ / communication_seconds_);
-  }
+  summary_.exposed_communication_fraction = exposed_seconds_ / busy_seconds_;
   summary_.predicted = prediction_;
-  summarise_ranks();
-  summary_.weights_hash = weights_hash(replica_->state());
-  summary_.run_dir = folder_.root.string();
-  agree(comm_, [&] {
-    if (is_first_rank()) write_file_atomically(folder_.summary(), to_json(summary_) + "\n");
-  });
-  return summary_;
-}
 
-/// What differs between ranks, gathered.
-void Run::summarise_ranks() {
-  const auto ranks = static_cast<size_t>(comm_.size());
   CategoryBytes mine{};
   for (int i = 0; i < core::kNumCategories; ++i) {
     mine[static_cast<size_t>(i)] = ledger_.peak(static_cast<core::Category>(i));
@@ -383,11 +348,15 @@ void Run::summarise_ranks() {
   summary_.process_memory_bytes.resize(ranks);
   comm_.all_gather(View{summary_.process_memory_bytes.data(), DType::i64, {comm_.size()}},
                    ConstView{&process, DType::i64, {1}});
-  constexpr int64_t num_entries = std::size(comm::kTrafficEntries);
-  summary_.dp_traffic_measured.resize(ranks);
-  comm_.all_gather(
-      View{summary_.dp_traffic_measured.data(), DType::i64, {comm_.size() * num_entries}},
-      ConstView{&sent_, DType::i64, {num_entries}});
+  summary_.dp_bytes_measured.resize(ranks);
+  comm_.all_gather(View{summary_.dp_bytes_measured.data(), DType::i64, {comm_.size()}},
+                   ConstView{&dp_bytes_, DType::i64, {1}});
+  summary_.weights_hash = weights_hash(replica_->state(), *dp_);
+  summary_.run_dir = folder_.root.string();
+  agree(comm_, [&] {
+    if (is_first_rank()) write_file_atomically(folder_.summary(), to_json(summary_) + "\n");
+  });
+  return summary_;
 }
 
 }  // namespace

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 
+#include "formats/hash.h"
 #include "kernels/adamw.h"
 #include "kernels/elementwise.h"
 #include "kernels/fixed_point.h"
+#include "parallel/whole_state.h"
 #include "train/checkpoint.h"
 #include "train/process_memory.h"
 #include "train/start_weights.h"
@@ -37,51 +40,75 @@ std::vector<float> as_floats(ConstView values) {
   return copy;
 }
 
-/// Flat; of no elements where the parameter is frozen.
-ConstView gradient_of(const parallel::ModelState& state, const account::Parameter& parameter) {
-  const View gradient = state.parameters().get(parameter).grad;
-  return gradient ? gradient.reshaped({parameter.elements()}) : View{nullptr, DType::f32, {0}};
+/// The norm of every gradient, and at the first step the gradients; nothing of what is frozen. On
+/// rank 0, while all take part.
+void record_gradients(parallel::Replica& replica, bool first_step, VerifyRecord& record) {
+  const bool recording = replica.data_parallel().all().rank() == 0;
+  std::map<std::string, double> norms;
+  std::map<std::string, std::vector<float>> gradients;
+  parallel::visit_whole(replica.state(), replica.data_parallel(), parallel::StateKind::gradients,
+                        [&](const account::Parameter& parameter, ConstView values) {
+                          if (!recording) return;
+                          norms[parameter.name] = std::sqrt(kernels::sum_of_squares(values));
+                          if (first_step) gradients[parameter.name] = as_floats(values);
+                        });
+  if (!recording) return;
+  for (const account::Parameter& parameter : replica.table().parameters) {
+    record.tensor_norms.push_back(norms[parameter.name]);
+    if (first_step) record.gradients.push_back(gradients[parameter.name]);
+  }
+}
+
+/// A hash of the weights that this rank computes with, which have to be those of all ranks. 64 of
+/// its bits are enough to tell ranks apart.
+uint64_t hash_of_weights(parallel::Replica& replica) {
+  parallel::ModelState& state = replica.state();
+  formats::Xxh3 hash;
+  const auto add = [&](const account::Parameter&, ConstView values) {
+    hash.update(values.data, values.bytes());
+  };
+  if (state.sharding().shards_weights()) {
+    parallel::visit_whole(state, replica.data_parallel(), parallel::StateKind::weights, add);
+  } else {
+    for (const account::Parameter& parameter : replica.table().parameters) {
+      add(parameter, state.parameters().get(parameter).value);
+    }
+  }
+  return std::stoull(hash.hex().substr(0, 16), nullptr, 16);
 }
 
 }  // namespace
 
 VerifyRecord record_run(const spec::RunConfig& config, const data::Dataset& dataset,
                         comm::Communicator& comm, int64_t steps) {
-  check_fits(total_bytes(predict(config, comm.memory_bytes())), "this layout", comm.size());
+  parallel::DataParallel dp(comm, account::sharding_of(config.parallelism));
+  check_fits(total_bytes(predict(config, dp.memory_bytes())), "this layout", comm.size());
   core::MemoryLedger ledger;
-  parallel::Replica replica(config, comm, ledger, expected_activation_bytes(config));
+  parallel::Replica replica(config, dp, ledger, expected_activation_bytes(config));
   if (!config.training.load.empty()) {
     load_weights(find_weights(config.training.load), config, replica.state(), LoadWhat::base);
+    replica.share_weights();
   }
-  TrainStep train_step(config, replica, comm);
+  TrainStep train_step(config, replica);
   const BatchLoader loader(dataset, config.training, comm.size(), comm.rank(), SampleOrigin{});
-  const parallel::ModelState& state = replica.state();
 
   VerifyRecord record;
   for (int64_t step = 1; step <= steps; ++step) {
-    const StepResult result = train_step.compute_gradients(loader, step);
+    StepResult result = train_step.compute_gradients(loader, step);
     record.losses.push_back(result.loss);
     record.grad_norms.push_back(result.grad_norm);
-    if (comm.rank() == 0) {
-      for (const account::Parameter& parameter : replica.table().parameters) {
-        const ConstView gradient = gradient_of(state, parameter);
-        record.tensor_norms.push_back(std::sqrt(kernels::sum_of_squares(gradient)));
-        if (step == 1) record.gradients.push_back(as_floats(gradient));
-      }
-    }
+    record_gradients(replica, step == 1, record);
     train_step.update(result);
   }
 
-  // 64 of the hash's 128 bits are enough to tell ranks apart.
-  const uint64_t hash = std::stoull(weights_hash(state).substr(0, 16), nullptr, 16);
+  const uint64_t hash = hash_of_weights(replica);
   record.rank_hashes.resize(static_cast<size_t>(comm.size()));
   comm.all_gather(View{record.rank_hashes.data(), DType::i64, {comm.size()}},
                   ConstView{&hash, DType::i64, {1}});
-  if (comm.rank() == 0) {
-    for (const account::Parameter& parameter : replica.table().parameters) {
-      record.weights.push_back(as_floats(state.get(parallel::StateKind::master, parameter)));
-    }
-  }
+  parallel::visit_whole(replica.state(), dp, parallel::StateKind::master,
+                        [&](const account::Parameter&, ConstView values) {
+                          if (comm.rank() == 0) record.weights.push_back(as_floats(values));
+                        });
   return record;
 }
 

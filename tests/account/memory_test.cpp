@@ -51,8 +51,26 @@ TEST(StateBytes, PadEveryUnitToItsShards) {
   }
   spec::TrainingConfig training;
   training.precision = spec::Precision::fp32;
-  EXPECT_EQ(state_bytes(table, training, 1).weights, 4 * 33);
-  EXPECT_EQ(state_bytes(table, training, 4).weights, 4 * (12 + 12 + 12));
+  EXPECT_EQ(state_bytes(table, training).weights, 4 * 33);
+  EXPECT_EQ(state_bytes(table, training, {1, 4, 1}).weights, 4 * (12 + 12 + 12));
+  EXPECT_EQ(state_bytes(table, training, {3, 4, 1}).weights, 4 * (3 + 3 + 3));
+}
+
+TEST(StateBytes, FallWithTheStageAsTheZeroPaperSays) {
+  // Every unit of this model divides by 2, 3, 4 and 8.
+  const int64_t P = 124'439'808;
+  const ParameterTable table = parameter_table(spec::find_model_preset("gpt2-124m")->config);
+  spec::TrainingConfig training;
+  for (const int64_t n : {2, 3, 4, 8}) {
+    training.gradient_dtype = spec::GradientDtype::bf16;
+    EXPECT_EQ(state_bytes(table, training, {1, n, 1}).total(), 4 * P + 12 * P / n);
+    EXPECT_EQ(state_bytes(table, training, {2, n, 1}).total(), 2 * P + 14 * P / n);
+    EXPECT_EQ(state_bytes(table, training, {3, n, 1}).total(), 16 * P / n);
+    training.gradient_dtype = spec::GradientDtype::fp32;
+    EXPECT_EQ(state_bytes(table, training, {1, n, 1}).total(), 6 * P + 12 * P / n);
+    EXPECT_EQ(state_bytes(table, training, {2, n, 1}).total(), 2 * P + 16 * P / n);
+    EXPECT_EQ(state_bytes(table, training, {3, n, 1}).total(), 18 * P / n);
+  }
 }
 
 TEST(TrainingActivationBytes, OfATinyModelAreTheSumOfItsTensors) {

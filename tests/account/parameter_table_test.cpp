@@ -230,13 +230,5 @@ TEST(ParameterTable, FindsNothingOutsideItself) {
   EXPECT_EQ(table.find("model.layers.3.mlp.up_proj.bias"), nullptr);
 }
 
-TEST(Unit, PadsToAMultipleOfTheShards) {
-  Unit unit;
-  unit.elements = 10;
-  EXPECT_EQ(unit.padded_elements(1), 10);
-  EXPECT_EQ(unit.padded_elements(3), 12);
-  EXPECT_EQ(unit.padded_elements(16), 16);
-}
-
 }  // namespace
 }  // namespace tessera::account

@@ -56,15 +56,59 @@ TEST(BytesSent, ByAGroupOfOneAreNone) {
   EXPECT_EQ(bytes_sent(message(Collective::all_reduce, 100, 4), 1, 0), 0);
 }
 
-TEST(DataParallelBytes, AreTheGradientsAndTheSmallMessages) {
-  spec::ModelConfig config = spec::find_model_preset("gpt2-124m")->config;
-  const ParameterTable table = parameter_table(config);
-  // Two ranks send half of every gradient each way: about S each.
-  const int64_t gradients = data_parallel_bytes(table, 4, 2, 0, {});
-  EXPECT_NEAR(static_cast<double>(gradients), 4.0 * 124'439'808, 8.0 * 14);
-  const std::vector<Message> control = {message(Collective::all_reduce, 2, 8),
-                                        message(Collective::all_gather, 1, 8)};
-  EXPECT_EQ(data_parallel_bytes(table, 4, 2, 0, control) - gradients, 16 + 8);
+StepShape shape_of(int64_t stage, int64_t shards, int64_t replicas, int64_t gradient_bytes) {
+  StepShape shape;
+  shape.sharding = {stage, shards, replicas};
+  shape.weight_bytes = 2;
+  shape.gradient_bytes = gradient_bytes;
+  shape.tied = true;
+  return shape;
+}
+
+int64_t gpt2_bytes(const StepShape& shape) {
+  const spec::ModelConfig config = spec::find_model_preset("gpt2-124m")->config;
+  return step_traffic(parameter_table(config), shape, 0).total();
+}
+
+TEST(StepTraffic, OfDataParallelismIsTheGradientsBothWays) {
+  // Two ranks send half of every gradient each way: S, 4 bytes a parameter.
+  EXPECT_EQ(gpt2_bytes(shape_of(0, 1, 2, 4)), 4 * int64_t{124'439'808});
+}
+
+TEST(StepTraffic, OfZero1And2IsDataParallelismsWithBf16Gradients) {
+  for (const int64_t ranks : {2, 3, 4, 8}) {
+    const int64_t data_parallel = gpt2_bytes(shape_of(0, 1, ranks, 2));
+    for (const int64_t stage : {1, 2}) {
+      // All units of this model divide by 2, 3, 4 and 8 but for one, of 2 · 768 elements.
+      EXPECT_EQ(gpt2_bytes(shape_of(stage, ranks, 1, 2)), data_parallel) << stage << " " << ranks;
+    }
+  }
+}
+
+TEST(StepTraffic, OfZero3IsOneAndAHalfTimesThatLessASecondGatherOfTheFinalNorm) {
+  const int64_t data_parallel = gpt2_bytes(shape_of(0, 1, 4, 2));
+  // (N − 1)/N of 2 bytes for each of its 1,536 elements.
+  const int64_t once = 3 * 1536 * 2 / 4;
+  EXPECT_EQ(gpt2_bytes(shape_of(3, 4, 1, 2)), data_parallel * 3 / 2 - once);
+}
+
+TEST(StepTraffic, OfAccumulationRepeatsTheScatterFromStage2On) {
+  StepShape shape = shape_of(1, 2, 1, 4);
+  const int64_t once = gpt2_bytes(shape);
+  shape.passes = 3;
+  EXPECT_EQ(gpt2_bytes(shape), once);
+  shape.sharding.stage = 2;
+  // Two more scatters of half of 4 bytes a parameter.
+  EXPECT_EQ(gpt2_bytes(shape), once + 2 * 2 * int64_t{124'439'808});
+}
+
+TEST(StepTraffic, OfHybridShardingSumsAShardOverItsReplicas) {
+  const StepShape shape = shape_of(1, 2, 2, 2);
+  const spec::ModelConfig config = spec::find_model_preset("gpt2-124m")->config;
+  const StepTraffic traffic = step_traffic(parameter_table(config), shape, 3);
+  EXPECT_EQ(traffic.reduce_scatter, 124'439'808);
+  EXPECT_EQ(traffic.all_gather, 124'439'808);
+  EXPECT_EQ(traffic.all_reduce, 124'439'808);  // of half the elements, twice half of 2 bytes
 }
 
 TEST(MatmulParameters, OfGpt2LeaveOutWhatIsNoProduct) {

@@ -35,7 +35,10 @@ class Adapted {
     gradients_ = Tensor(ledger_, Category::gradients, DType::f64, {unit.trainable_elements()});
     fill(weights_.view(), 1);
     fill(gradients_.view(), 0);
-    parameters_->bind(1, weights_.view(), gradients_.view());
+    parameters_->bind_weights(
+        1, weights_.view().slice(0, {unit.frozen_elements()}),
+        weights_.view().slice(unit.frozen_elements(), {unit.trainable_elements()}));
+    parameters_->bind_gradients(1, gradients_.view());
   }
 
   /// Different, reproducible values; all 0 for seed 0.

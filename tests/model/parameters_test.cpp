@@ -24,7 +24,7 @@ struct Bound {
 
 TEST(Parameters, AreViewsIntoTheirUnitsBuffer) {
   Bound bound;
-  bound.parameters.bind(1, bound.weights.view(), {});
+  bound.parameters.bind_weights(1, {}, bound.weights.view());
   const account::Parameter* entry = bound.table.find(1, Role::down_weight);
   const BoundParameter down = bound.parameters.get(1, Role::down_weight);
   EXPECT_EQ(down.value.as<float>(), bound.weights.view().as<float>() + entry->offset);
@@ -35,15 +35,15 @@ TEST(Parameters, AreViewsIntoTheirUnitsBuffer) {
 TEST(Parameters, AreEmptyWhereTheTableHasNoneOrNothingIsBound) {
   Bound bound;
   EXPECT_FALSE(bound.parameters.get(1, Role::down_weight).value);
-  bound.parameters.bind(1, bound.weights.view(), {});
+  bound.parameters.bind_weights(1, {}, bound.weights.view());
   EXPECT_FALSE(bound.parameters.get(1, Role::token_embedding).value);
-  bound.parameters.bind(1, {}, {});
+  bound.parameters.bind_weights(1, {}, {});
   EXPECT_FALSE(bound.parameters.get(1, Role::down_weight).value);
 }
 
 TEST(Parameters, FuseNeighboursIntoOneMatrix) {
   Bound bound;
-  bound.parameters.bind(1, {}, bound.weights.view());
+  bound.parameters.bind_gradients(1, bound.weights.view());
   const View fused = bound.parameters.get_fused(1, Role::q_weight, 3).grad;
   EXPECT_EQ(fused.shape, (core::Shape{48, 16}));
   EXPECT_EQ(fused.as<float>() + 2 * 16 * 16,
@@ -54,7 +54,8 @@ TEST(Parameters, FuseNeighboursIntoOneMatrix) {
 TEST(Parameters, RefuseABufferSmallerThanTheUnit) {
   Bound bound;
   const View small = bound.weights.view().slice(0, {bound.table.units[1].elements - 1});
-  EXPECT_THROW(bound.parameters.bind(1, small, {}), core::InternalError);
+  EXPECT_THROW(bound.parameters.bind_weights(1, {}, small), core::InternalError);
+  EXPECT_THROW(bound.parameters.bind_gradients(1, small), core::InternalError);
 }
 
 std::vector<float> initial(int parameter, int64_t first, int64_t count, uint64_t seed) {

@@ -153,8 +153,9 @@ TinyModel::TinyModel(const spec::ModelConfig& model_config, core::DType dtype,
     weights_.emplace_back(ledger, core::Category::weights, dtype, core::Shape{unit.elements});
     gradients_.emplace_back(ledger, core::Category::gradients, gradient_dtype(dtype),
                             core::Shape{unit.elements});
-    parameters_.bind(static_cast<int>(weights_.size()) - 1, weights_.back().view(),
-                     gradients_.back().view());
+    const int index = static_cast<int>(weights_.size()) - 1;
+    parameters_.bind_weights(index, {}, weights_.back().view());
+    parameters_.bind_gradients(index, gradients_.back().view());
   }
   for (const account::Parameter& entry : table.parameters) {
     std::vector<double> values(static_cast<size_t>(entry.elements()));

@@ -79,6 +79,7 @@ class TinyModel {
   /// Every gradient, in the order of the table.
   std::vector<double> gradients() const;
   BoundParameter parameter(const std::string& name) const;
+  Transformer& transformer() { return *transformer_; }
 
   spec::ModelConfig config;
   account::ParameterTable table;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "model/loss_head.h"
 #include "model/tiny_model.h"
@@ -49,6 +50,29 @@ TEST(Transformer, RepeatsABlocksForwardHooksWhenItIsRecomputed) {
   EXPECT_THAT(hooks.calls,
               ElementsAreArray({"f0", "a0", "f1", "a1", "f2", "a2", "f3", "b3", "g3", "f2", "a2",
                                 "b2", "g2", "f1", "a1", "b1", "g1", "b0", "g0"}));
+}
+
+TEST(Transformer, SkipsAPassWithTheHooksOfARealOne) {
+  for (const bool tied : {true, false}) {
+    for (const spec::Recompute recompute : {spec::Recompute::none, spec::Recompute::full}) {
+      for (const bool training : {true, false}) {
+        RecordingHooks hooks;
+        spec::ModelConfig config = tiny_config();
+        config.tie_word_embeddings = tied;
+        TinyModel model(config, core::DType::f32, recompute, &hooks);
+        PassOptions options;
+        options.training = training;
+        if (training) {
+          model.train(tiny_tokens());
+        } else {
+          model.forward(tiny_tokens(), options);
+        }
+        const std::vector<std::string> real = std::exchange(hooks.calls, {});
+        model.transformer().skip(training);
+        EXPECT_EQ(hooks.calls, real);
+      }
+    }
+  }
 }
 
 TEST(Transformer, ClosesEveryUnitAfterAForwardWithoutTraining) {

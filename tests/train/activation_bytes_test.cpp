@@ -141,8 +141,7 @@ account::ActivationSizes sizes_of(const Case& c) {
 class Trial {
  public:
   explicit Trial(const Case& c)
-      : comm_(comm::make_self_communicator()),
-        tokens_(static_cast<size_t>(c.batch * c.seq_len), 1),
+      : tokens_(static_cast<size_t>(c.batch * c.seq_len), 1),
         samples_(static_cast<size_t>(c.batch), 0),
         shape_{c.batch, c.seq_len} {
     spec::RunConfig config;
@@ -151,10 +150,10 @@ class Trial {
     config.training.numerics = c.numerics;
     config.lora = c.lora;
     config.activation_checkpoint.mode = c.recompute;
-    replica_ = std::make_unique<parallel::Replica>(config, *comm_, ledger_, 0);
+    replica_ = std::make_unique<parallel::Replica>(config, dp_, ledger_, 0);
   }
   int64_t training_peak() {
-    replica_->zero_gradients();
+    replica_->begin_step(1);
     replica_->accumulate(batch(), 1.0f, 1);
     return ledger_.peak(Category::activations);
   }
@@ -173,7 +172,7 @@ class Trial {
   }
 
   core::MemoryLedger ledger_;
-  std::unique_ptr<comm::Communicator> comm_;
+  parallel::DataParallel dp_;
   std::vector<int32_t> tokens_;
   std::vector<int64_t> samples_;
   core::Shape shape_;

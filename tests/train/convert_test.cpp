@@ -50,9 +50,9 @@ class Conversions : public testing::Test {
     const account::ParameterTable table = account::parameter_table(config.model);
     parallel::ModelState state(table, config.training, /*for_training=*/false, ledger);
     state.initialise(5);
-    save_checkpoint(path(name), state, *comm::make_self_communicator(),
-                    {0, 5, 0, formats::to_toml(config), "dp=1"});
-    return weights_hash(state);
+    parallel::DataParallel dp;
+    save_checkpoint(path(name), state, dp, {0, 5, 0, formats::to_toml(config), "dp=1"});
+    return weights_hash(state, dp);
   }
   std::string hash_of(const fs::path& weights) const {
     const WeightsPath found = find_weights(weights);
@@ -61,7 +61,8 @@ class Conversions : public testing::Test {
     const account::ParameterTable table = account::parameter_table(config.model);
     parallel::ModelState state(table, config.training, /*for_training=*/false, ledger);
     load_weights(found, config, state);
-    return weights_hash(state);
+    parallel::DataParallel dp;
+    return weights_hash(state, dp);
   }
   Conversion to(const std::string& name) const {
     Conversion conversion;
@@ -172,12 +173,12 @@ TEST_F(Conversions, MergeAdaptersIntoTheWeightsTheyAdapt) {
   parallel::ModelState state(table, config.training, /*for_training=*/false, ledger);
   state.initialise(5);
   const auto values = [&](account::Role role) {
-    return state.get(parallel::StateKind::weights, *table.find(1, role)).as<float>();
+    return state.whole(parallel::StateKind::weights, *table.find(1, role)).as<float>();
   };
   float* b = values(account::Role::q_lora_b);
   for (int i = 0; i < 32 * 3; ++i) b[i] = 0.01F * static_cast<float>(i % 7);
-  save_checkpoint(path("a"), state, *comm::make_self_communicator(),
-                  {0, 5, 0, formats::to_toml(config), "dp=1"});
+  parallel::DataParallel alone;
+  save_checkpoint(path("a"), state, alone, {0, 5, 0, formats::to_toml(config), "dp=1"});
   const OpenWeights open = open_weights(find_weights(path("a")));
   EXPECT_EQ(open.config.lora.rank, 0);
   std::vector<float> merged(32 * 32);

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "parallel/gradient_reduction.h"
+#include "parallel/model_state.h"
+#include "parallel/step_hooks.h"
+
+namespace tessera::parallel {
+
+/// Stages 0 and 1: every rank has the whole gradient, which adds up over the micro-batches and is
+/// reduced once a step, beginning while the last backward still runs: in stage 0 bucket by bucket,
+/// all of it for everybody; in stage 1 unit by unit, each rank's part for itself.
+class WholeGradients final : public StepHooks {
+ public:
+  /// `overlap`: false reduces when backward is over. References must outlive this.
+  WholeGradients(ModelState& state, DataParallel& dp, int64_t bucket_bytes);
+
+  void begin_step(int64_t passes) override;
+  void begin_pass(bool training) override;
+  void gradient_ready(int unit) override;
+  void finish_step() override;
+
+ private:
+  void reduce(const account::Bucket& bucket);
+
+  ModelState& state_;
+  DataParallel& dp_;
+  bool overlap_;
+  std::vector<account::Bucket> buckets_;
+  size_t next_ = 0;  // the bucket that is completed next
+  int64_t passes_left_ = 0;
+  GradientReduction reduction_;
+};
+
+}  // namespace tessera::parallel
