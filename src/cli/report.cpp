@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+
 namespace tessera::cli {
 
 namespace {
@@ -34,7 +37,7 @@ void add_rank(std::string& out, const train::Summary& summary, size_t rank) {
                                   static_cast<double>(measured_total) -
                               1));
   add_row(out, "sent in a step", summary.predicted.dp_bytes_per_step[rank],
-          summary.dp_bytes_measured[rank]);
+          summary.dp_traffic_measured[rank].total());
 }
 
 bool same_as_before(const train::Summary& summary, size_t rank) {
@@ -43,7 +46,23 @@ bool same_as_before(const train::Summary& summary, size_t rank) {
          summary.memory_measured[rank] == summary.memory_measured[rank - 1] &&
          summary.predicted.dp_bytes_per_step[rank] ==
              summary.predicted.dp_bytes_per_step[rank - 1] &&
-         summary.dp_bytes_measured[rank] == summary.dp_bytes_measured[rank - 1];
+         summary.dp_traffic_measured[rank].total() == summary.dp_traffic_measured[rank - 1].total();
+}
+
+/// How long communication held up the step, how much of it did not, and what it was.
+std::string communication_line(const train::Summary& s) {
+  std::string collectives;
+  for (const comm::TrafficEntry& entry : comm::kTrafficEntries) {
+    const int64_t bytes = s.dp_traffic_measured[0].*entry.bytes;
+    if (bytes == 0) continue;
+    std::string name = entry.name;
+    std::replace(name.begin(), name.end(), '_', '-');
+    collectives += fmt::format("{}{} {} MiB", collectives.empty() ? "" : ", ", name, in_mib(bytes));
+  }
+  return fmt::format(
+      "communication    waited for {:.1f} % of the time; {:.0f} % of it hidden by computation; a "
+      "step sends {}\n",
+      100 * s.exposed_communication_fraction, 100 * s.hidden_communication_fraction, collectives);
 }
 
 }  // namespace
@@ -60,9 +79,9 @@ std::string final_report(const train::Summary& s) {
                     s.validation_loss, s.unigram_entropy);
   }
   out += fmt::format(
-      "speed            {:.0f} tokens/s, {:.3f} TFLOP/s a rank ({:.0f} % of its products' rate), "
-      "{:.1f} % of the time in communication\n",
-      s.tokens_per_s, s.tflops_per_rank, 100 * s.mfu, 100 * s.exposed_communication_fraction);
+      "speed            {:.0f} tokens/s, {:.3f} TFLOP/s a rank ({:.0f} % of its products' rate)\n",
+      s.tokens_per_s, s.tflops_per_rank, 100 * s.mfu);
+  if (s.world_size > 1) out += communication_line(s);
   out += fmt::format("weights          {}\n", s.weights_hash);
   out += fmt::format("run folder       {}\n\n", s.run_dir);
   out += fmt::format("  {:<22} {:>12} {:>12}\n", "MiB", "predicted", "measured");

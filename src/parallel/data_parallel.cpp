@@ -50,6 +50,12 @@ double DataParallel::waited_seconds() const {
   return seconds;
 }
 
+double DataParallel::busy_seconds() const {
+  double seconds = 0;
+  for_each_group([&](const comm::Communicator& group) { seconds += group.busy_seconds(); });
+  return seconds;
+}
+
 void DataParallel::set_step(int64_t step) {
   for_each_group([&](comm::Communicator& group) { group.set_step(step); });
 }

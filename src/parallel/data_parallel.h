@@ -30,9 +30,11 @@ class DataParallel {
 
   /// Staging memory of all groups, this rank's share.
   int64_t memory_bytes() const;
-  /// What this rank has sent, and how long it has waited, in all groups together.
+  /// In all groups together: what this rank has sent, how long it has waited for others, and how
+  /// long its communicators were at work.
   comm::Traffic traffic() const;
   double waited_seconds() const;
+  double busy_seconds() const;
   void set_step(int64_t step);
   void record(trace::Recorder* recorder);
 

@@ -13,6 +13,7 @@ namespace tessera::trace {
 
 /// Rows of the picture, in its order; the numbers are Chrome's tid.
 enum class Lane : uint8_t { compute, tp, dp, pp, cp, ep, host };
+constexpr int kNumLanes = 7;
 constexpr const char* name_of(Lane lane) {
   constexpr const char* names[] = {"compute", "tp", "dp", "pp", "cp", "ep", "host"};
   return names[static_cast<int>(lane)];

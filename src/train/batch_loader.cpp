@@ -17,6 +17,7 @@ BatchLoader::BatchLoader(const data::Dataset& dataset, const spec::TrainingConfi
       origin_(origin) {}
 
 std::vector<data::Batch> BatchLoader::micro_batches(int64_t step) const {
+  const trace::Timed timed(recorder_, "data", trace::Lane::host);
   const int64_t begin = origin_.sample_of(step, global_batch_size_) + share_.first;
   const int64_t end = begin + share_.count;
   std::vector<data::Batch> batches;

@@ -4,6 +4,7 @@
 
 #include "data/dataset.h"
 #include "spec/run_config.h"
+#include "trace/recorder.h"
 
 namespace tessera::train {
 
@@ -29,6 +30,9 @@ class BatchLoader {
   /// This rank's micro-batches of a step, in order. The last may be smaller; none is empty.
   std::vector<data::Batch> micro_batches(int64_t step) const;
 
+  /// From now on each step's reading leaves a span there; null ends it. Must outlive this.
+  void set_recorder(trace::Recorder* recorder) { recorder_ = recorder; }
+
   const SampleOrigin& origin() const { return origin_; }
 
  private:
@@ -38,6 +42,7 @@ class BatchLoader {
   int64_t micro_batch_size_;
   spec::BatchShare share_;
   SampleOrigin origin_;
+  trace::Recorder* recorder_ = nullptr;
 };
 
 }  // namespace tessera::train

@@ -26,7 +26,8 @@ std::string to_json(const StepRecord& r) {
                        {"mfu", r.mfu},
                        {"step_s", r.step_s},
                        {"memory_bytes", r.memory_bytes},
-                       {"exposed_communication_s", r.exposed_communication_s}};
+                       {"exposed_communication_s", r.exposed_communication_s},
+                       {"communication_s", r.communication_s}};
   if (r.validation_loss) json["validation_loss"] = *r.validation_loss;
   return json.dump();
 }

@@ -23,9 +23,10 @@ struct StepRecord {
   double tflops = 0;        ///< a rank's, by account's FLOPs
   double mfu = 0;           ///< tflops over the products' measured rate; 0: not measured
   double step_s = 0;
-  int64_t memory_bytes = 0;        ///< this rank's peak by the ledger
-  int64_t memory_limit_bytes = 0;  ///< what the machine has, for the share in the line
-  double exposed_communication_s = 0;
+  int64_t memory_bytes = 0;            ///< this rank's peak by the ledger
+  int64_t memory_limit_bytes = 0;      ///< what the machine has, for the share in the line
+  double exposed_communication_s = 0;  ///< this rank's wait for communication
+  double communication_s = 0;          ///< what its communication took, waited for or not
   std::optional<double> validation_loss;
 };
 

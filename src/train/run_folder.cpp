@@ -30,8 +30,8 @@ bool has_anything(const fs::path& folder) {
 
 /// Everything that a run writes in its folder.
 std::vector<fs::path> run_files(const RunFolder& run) {
-  return {run.config(),      run.plan(),      run.metrics(),     run.summary(),
-          run.tensorboard(), run.tokenizer(), run.checkpoints(), run.lock()};
+  return {run.config(), run.plan(),      run.metrics(),     run.summary(), run.tensorboard(),
+          run.trace(),  run.tokenizer(), run.checkpoints(), run.lock()};
 }
 
 /// True when every entry is one that a run writes: a wrong --run-dir must not cost anybody a file.

@@ -21,6 +21,7 @@ struct RunFolder {
   std::filesystem::path metrics() const { return root / "metrics.jsonl"; }
   std::filesystem::path summary() const { return root / "summary.json"; }
   std::filesystem::path tensorboard() const { return root / "tensorboard"; }
+  std::filesystem::path trace() const { return root / "trace"; }
   std::filesystem::path tokenizer() const { return root / "tokenizer.json"; }
   std::filesystem::path checkpoints() const { return root / "checkpoints"; }
   std::filesystem::path lock() const { return root / "lock"; }

@@ -89,7 +89,7 @@ StepBench bench_step(const spec::RunConfig& config, int64_t steps) {
   const BatchLoader loader(dataset, config.training, 1, 0, SampleOrigin{});
   for (int64_t step = 1; step <= steps + 1; ++step) {
     const Stopwatch clock;
-    StepResult result = train_step.compute_gradients(loader, step);
+    const StepResult result = train_step.compute_gradients(loader, step);
     train_step.update(result);
     if (step > 1) bench.step_seconds.push_back(clock.seconds());
   }

@@ -30,7 +30,30 @@ int64_t most(const std::vector<int64_t>& by_rank) {
   return by_rank.empty() ? 0 : *std::max_element(by_rank.begin(), by_rank.end());
 }
 
+/// Predicted and measured bytes of an axis, and the measured ones by collective, of the rank that
+/// sends most.
+ordered_json traffic_json(const Summary& s) {
+  const std::vector<int64_t> measured = s.dp_bytes_measured();
+  ordered_json by_collective = ordered_json::object();
+  const auto most_of = std::max_element(measured.begin(), measured.end());
+  for (const comm::TrafficEntry& entry : comm::kTrafficEntries) {
+    if (most_of == measured.end()) break;
+    const int64_t bytes =
+        s.dp_traffic_measured[static_cast<size_t>(most_of - measured.begin())].*entry.bytes;
+    if (bytes > 0) by_collective[entry.name] = bytes;
+  }
+  return {{"predicted", most(s.predicted.dp_bytes_per_step)},
+          {"measured", most(measured)},
+          {"by_collective", by_collective}};
+}
+
 }  // namespace
+
+std::vector<int64_t> Summary::dp_bytes_measured() const {
+  std::vector<int64_t> bytes;
+  for (const comm::Traffic& traffic : dp_traffic_measured) bytes.push_back(traffic.total());
+  return bytes;
+}
 
 std::string to_json(const Prediction& prediction) {
   const ordered_json json = {
@@ -61,14 +84,12 @@ std::string to_json(const Summary& s) {
         {"isa", s.device}}},
       {"memory_bytes", memory_json(s.predicted.memory_bytes, &s.memory_measured)},
       {"process_memory_bytes", s.process_memory_bytes},
-      {"traffic_bytes_per_step",
-       {{"dp",
-         {{"predicted", most(s.predicted.dp_bytes_per_step)},
-          {"measured", most(s.dp_bytes_measured)}}}}},
+      {"traffic_bytes_per_step", {{"dp", traffic_json(s)}}},
       {"traffic_bytes_per_step_by_rank",
-       {{"predicted", s.predicted.dp_bytes_per_step}, {"measured", s.dp_bytes_measured}}},
+       {{"predicted", s.predicted.dp_bytes_per_step}, {"measured", s.dp_bytes_measured()}}},
       {"bubble_fraction", {{"predicted", 0}, {"measured", 0}}},  // there is no pipeline
       {"exposed_communication_fraction", {{"dp", s.exposed_communication_fraction}}},
+      {"hidden_communication_fraction", {{"dp", s.hidden_communication_fraction}}},
       {"lost_seconds",
        {{"checkpoint", s.checkpoint_seconds}, {"validation", s.validation_seconds}}},
       {"weights_hash", s.weights_hash},

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/traffic.h"
 #include "core/memory.h"
 #include "spec/run_config.h"
 
@@ -44,7 +45,8 @@ struct Summary {
   double tflops_per_rank = 0;
   double mfu = 0;
   double train_seconds = 0;
-  double exposed_communication_fraction = 0;  ///< of the step time, on rank 0
+  double exposed_communication_fraction = 0;  ///< of the step time, waited for it on rank 0
+  double hidden_communication_fraction = 0;   ///< of what it took there: computation hid it
   double checkpoint_seconds = 0;
   double validation_seconds = 0;
   std::string layout;   ///< "dp=4"
@@ -53,13 +55,16 @@ struct Summary {
   int world_size = 1;
   std::vector<CategoryBytes> memory_measured;  ///< [ranks], the ledgers' peaks
   std::vector<int64_t> process_memory_bytes;   ///< [ranks], what the system says, less the start
-  std::vector<int64_t> dp_bytes_measured;      ///< [ranks], sent in a step, counted
+  std::vector<comm::Traffic> dp_traffic_measured;  ///< [ranks], sent in a step, counted
   Prediction predicted;
   std::string weights_hash;
   bool stopped_early = false;
   bool nothing_to_do = false;  ///< the checkpoint was at training.steps already: all else is empty
   std::string run_dir;
   std::string last_checkpoint;
+
+  /// [ranks], of all collectives.
+  std::vector<int64_t> dp_bytes_measured() const;
 };
 
 /// summary.json: the keys of the interface.

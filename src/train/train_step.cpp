@@ -90,7 +90,6 @@ TrainStep::TrainStep(const spec::RunConfig& config, parallel::Replica& replica)
 StepResult TrainStep::compute_gradients(const BatchLoader& loader, int64_t step, bool stop) {
   parallel::DataParallel& dp = replica_.data_parallel();
   dp.set_step(step);
-  const double waited_before = dp.waited_seconds();
   StepResult result;
   result.step = step;
   result.lr =
@@ -116,7 +115,6 @@ StepResult TrainStep::compute_gradients(const BatchLoader& loader, int64_t step,
   replica_.reduce_gradients();
   result.loss = global_loss_sum(dp.all(), loss_sum, step) / denominator;
   result.grad_norm = replica_.gradient_norm();
-  result.exposed_communication_s = dp.waited_seconds() - waited_before;
   if (!std::isfinite(result.grad_norm)) {
     throw AgreedRunError(
         fmt::format("the gradient norm at step {} is {} on every rank, first in {}: training "
@@ -127,10 +125,8 @@ StepResult TrainStep::compute_gradients(const BatchLoader& loader, int64_t step,
   return result;
 }
 
-void TrainStep::update(StepResult& result) {
-  const double waited_before = replica_.data_parallel().waited_seconds();
+void TrainStep::update(const StepResult& result) {
   replica_.update(result.step, result.lr, result.grad_norm);
-  result.exposed_communication_s += replica_.data_parallel().waited_seconds() - waited_before;
 }
 
 }  // namespace tessera::train

@@ -12,9 +12,8 @@ struct StepResult {
   double loss = 0;       ///< mean over the valid tokens of the global batch
   double grad_norm = 0;  ///< before clipping
   double lr = 0;
-  int64_t valid_tokens = 0;            ///< tokens of the global batch that counted
-  bool stop = false;                   ///< some rank was asked to end after this step
-  double exposed_communication_s = 0;  ///< this rank's time waiting for other ranks
+  int64_t valid_tokens = 0;  ///< tokens of the global batch that counted
+  bool stop = false;         ///< some rank was asked to end after this step
 };
 
 /// The training step of one rank, in the order that every article on the subject gives it:
@@ -30,8 +29,8 @@ class TrainStep {
   /// `stop`: this rank was asked to end after this step. Throws RunError naming rank and step when
   /// a loss or the gradient is not finite.
   StepResult compute_gradients(const BatchLoader& loader, int64_t step, bool stop = false);
-  /// Clips, and moves the weights; adds the time that it waited to the result's.
-  void update(StepResult& result);
+  /// Clips, and moves the weights.
+  void update(const StepResult& result);
 
  private:
   const spec::RunConfig& config_;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -20,6 +22,7 @@
 #include "train/process_memory.h"
 #include "train/product_rate.h"
 #include "train/run_data.h"
+#include "train/run_trace.h"
 #include "train/start_weights.h"
 #include "train/train_step.h"
 
@@ -46,9 +49,12 @@ class Run {
   void resume_from(const std::filesystem::path& checkpoint);
   /// True when the run is to end after it.
   bool train_one_step(int64_t step);
+  void begin_trace();
+  trace::Recorder* recorder() { return trace_ ? trace_->recorder() : nullptr; }
   void maybe_validate(int64_t step, StepRecord& record);
   void save(int64_t step);
   Summary summarise(int64_t last_step);
+  void summarise_ranks();
   void notice(const std::string& text) const {
     if (comm_.rank() == 0 && observer_.on_notice) observer_.on_notice(text);
   }
@@ -83,9 +89,11 @@ class Run {
   double product_flops_per_s_ = 0;
   Summary summary_;
   double busy_seconds_ = 0;
-  double exposed_seconds_ = 0;
+  double waited_seconds_ = 0;         // for communication, of busy_seconds_
+  double communication_seconds_ = 0;  // waited for or not
   int64_t steps_done_ = 0;
-  int64_t dp_bytes_ = 0;
+  comm::Traffic sent_;               // in the last step
+  std::unique_ptr<RunTrace> trace_;  // where profiling.trace asks for it
 };
 
 Run::Run(const TrainOptions& options, comm::Communicator& comm, const Observer& observer)
@@ -240,6 +248,7 @@ Summary Run::train() {
   if (is_first_rank() && observer_.on_start) {
     observer_.on_start(config_, prediction_, origin_.first_step);
   }
+  begin_trace();
   int64_t step = origin_.first_step;
   while (!train_one_step(step) && step < last) ++step;
   if (step < last) {
@@ -249,16 +258,29 @@ Summary Run::train() {
   return summarise(step);
 }
 
+void Run::begin_trace() {
+  if (!config_.profiling.trace) return;
+  trace_ = std::make_unique<RunTrace>(folder_.trace(), *dp_);
+  replica_->set_recorder(recorder());
+  loader_->set_recorder(recorder());
+}
+
 bool Run::train_one_step(int64_t step) {
+  if (trace_) trace_->begin_step(step);
   const Stopwatch clock;
-  const int64_t sent_before = dp_->traffic().total();
-  StepResult result =
+  const comm::Traffic sent_before = dp_->traffic();
+  const double waited_before = dp_->waited_seconds();
+  const double communicated_before = dp_->busy_seconds();
+  const StepResult result =
       step_->compute_gradients(*loader_, step, options_.stop != nullptr && options_.stop->load());
   step_->update(result);
   const double seconds = clock.seconds();
-  dp_bytes_ = dp_->traffic().total() - sent_before;
+  const double waited = dp_->waited_seconds() - waited_before;
+  const double communicated = dp_->busy_seconds() - communicated_before;
+  sent_ = dp_->traffic() - sent_before;
   busy_seconds_ += seconds;
-  exposed_seconds_ += result.exposed_communication_s;
+  waited_seconds_ += waited;
+  communication_seconds_ += communicated;
   ++steps_done_;
 
   StepRecord record;
@@ -276,7 +298,8 @@ bool Run::train_one_step(int64_t step) {
   record.step_s = seconds;
   record.memory_bytes = ledger_.peak_total();
   record.memory_limit_bytes = machine_memory_;
-  record.exposed_communication_s = result.exposed_communication_s;
+  record.exposed_communication_s = waited;
+  record.communication_s = communicated;
   if (step == origin_.first_step) summary_.loss_first = result.loss;
   summary_.loss_last = result.loss;
 
@@ -297,6 +320,7 @@ void Run::maybe_validate(int64_t step, StepRecord& record) {
   const int64_t freq = config_.validation.freq;
   const bool last = step == config_.training.steps;
   if (!data_.validation || (!last && (freq == 0 || step % freq != 0))) return;
+  const trace::Timed timed(recorder(), "validation", trace::Lane::host);
   const Stopwatch clock;
   const int64_t windows = config_.validation.steps * config_.training.global_batch_size;
   record.validation_loss =
@@ -308,6 +332,7 @@ void Run::maybe_validate(int64_t step, StepRecord& record) {
 
 void Run::save(int64_t step) {
   if (summary_.last_checkpoint == folder_.checkpoint(step).string()) return;
+  const trace::Timed timed(recorder(), "checkpoint", trace::Lane::host);
   const Stopwatch clock;
   const CheckpointHeader header{step, config_.training.seed,
                                 origin_.sample_of(step + 1, config_.training.global_batch_size),
@@ -321,7 +346,6 @@ void Run::save(int64_t step) {
 }
 
 Summary Run::summarise(int64_t last_step) {
-  const auto ranks = static_cast<size_t>(comm_.size());
   summary_.steps = last_step;
   summary_.unigram_entropy = data_.unigram_entropy;
   summary_.world_size = comm_.size();
@@ -333,9 +357,24 @@ Summary Run::summarise(int64_t last_step) {
   summary_.tokens_per_s = static_cast<double>(tokens_per_step()) / seconds_a_step;
   summary_.tflops_per_rank = rank_flops_per_s(seconds_a_step) * 1e-12;
   summary_.mfu = rank_flops_per_s(seconds_a_step) / product_flops_per_s_;
-  summary_.exposed_communication_fraction = exposed_seconds_ / busy_seconds_;
+  summary_.exposed_communication_fraction = waited_seconds_ / busy_seconds_;
+  if (communication_seconds_ > 0) {  // a wait is a little longer than what is waited for
+    summary_.hidden_communication_fraction =
+        std::max(0.0, 1 - waited_seconds_ / communication_seconds_);
+  }
   summary_.predicted = prediction_;
+  summarise_ranks();
+  summary_.weights_hash = weights_hash(replica_->state(), *dp_);
+  summary_.run_dir = folder_.root.string();
+  agree(comm_, [&] {
+    if (is_first_rank()) write_file_atomically(folder_.summary(), to_json(summary_) + "\n");
+  });
+  return summary_;
+}
 
+/// What differs between ranks, gathered.
+void Run::summarise_ranks() {
+  const auto ranks = static_cast<size_t>(comm_.size());
   CategoryBytes mine{};
   for (int i = 0; i < core::kNumCategories; ++i) {
     mine[static_cast<size_t>(i)] = ledger_.peak(static_cast<core::Category>(i));
@@ -348,15 +387,11 @@ Summary Run::summarise(int64_t last_step) {
   summary_.process_memory_bytes.resize(ranks);
   comm_.all_gather(View{summary_.process_memory_bytes.data(), DType::i64, {comm_.size()}},
                    ConstView{&process, DType::i64, {1}});
-  summary_.dp_bytes_measured.resize(ranks);
-  comm_.all_gather(View{summary_.dp_bytes_measured.data(), DType::i64, {comm_.size()}},
-                   ConstView{&dp_bytes_, DType::i64, {1}});
-  summary_.weights_hash = weights_hash(replica_->state(), *dp_);
-  summary_.run_dir = folder_.root.string();
-  agree(comm_, [&] {
-    if (is_first_rank()) write_file_atomically(folder_.summary(), to_json(summary_) + "\n");
-  });
-  return summary_;
+  constexpr int64_t num_entries = std::size(comm::kTrafficEntries);
+  summary_.dp_traffic_measured.resize(ranks);
+  comm_.all_gather(
+      View{summary_.dp_traffic_measured.data(), DType::i64, {comm_.size() * num_entries}},
+      ConstView{&sent_, DType::i64, {num_entries}});
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ VerifyRecord record_run(const spec::RunConfig& config, const data::Dataset& data
 
   VerifyRecord record;
   for (int64_t step = 1; step <= steps; ++step) {
-    StepResult result = train_step.compute_gradients(loader, step);
+    const StepResult result = train_step.compute_gradients(loader, step);
     record.losses.push_back(result.loss);
     record.grad_norms.push_back(result.grad_norm);
     record_gradients(replica, step == 1, record);

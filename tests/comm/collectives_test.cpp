@@ -35,8 +35,8 @@ std::string name_of_case(const testing::TestParamInfo<std::tuple<Backend, int>>&
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Collectives,
-                         testing::Combine(testing::Values(Backend::thread, Backend::shm),
-                                          testing::Values(1, 2, 3, 4, 5, 7, 8)),
+                         testing::Combine(testing::ValuesIn(backends()),
+                                          testing::ValuesIn(possible_sizes({1, 2, 3, 4, 5, 7, 8}))),
                          name_of_case);
 
 // Lengths around the number of ranks, around pieces, and of many pieces.

@@ -33,7 +33,7 @@ class Failures : public testing::TestWithParam<Backend> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, Failures, testing::Values(Backend::thread, Backend::shm),
+INSTANTIATE_TEST_SUITE_P(Backends, Failures, testing::ValuesIn(backends()),
                          [](const testing::TestParamInfo<Backend>& instance) {
                            return name_of(instance.param);
                          });

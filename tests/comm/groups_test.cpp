@@ -36,8 +36,8 @@ std::string name_of_case(const testing::TestParamInfo<std::tuple<Backend, int>>&
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Groups,
-                         testing::Combine(testing::Values(Backend::thread, Backend::shm),
-                                          testing::Values(1, 2, 3, 4, 5, 7, 8)),
+                         testing::Combine(testing::ValuesIn(backends()),
+                                          testing::ValuesIn(possible_sizes({1, 2, 3, 4, 5, 7, 8}))),
                          name_of_case);
 
 // The sum over `members` of what they hold, in rank order.
@@ -148,7 +148,7 @@ TEST(Group, IsNamedByItsPurposeAndRanks) {
 
 class FailingGroups : public testing::TestWithParam<Backend> {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, FailingGroups, testing::Values(Backend::thread, Backend::shm),
+INSTANTIATE_TEST_SUITE_P(Backends, FailingGroups, testing::ValuesIn(backends()),
                          [](const testing::TestParamInfo<Backend>& instance) {
                            return name_of(instance.param);
                          });

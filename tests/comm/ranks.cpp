@@ -1,5 +1,7 @@
 #include "comm/ranks.h"
 
+#include "comm/ranks_mpi.h"
+
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -123,12 +125,32 @@ std::vector<Outcome> run_processes(int size, const std::function<std::string(int
 
 std::vector<Outcome> run_ranks(Backend backend, int size, const Body& body,
                                const RunOptions& options) {
+  if (backend == Backend::mpi) return run_mpi_ranks(size, body, options.comm);
   if (backend == Backend::thread) return run_threads(size, body, options.comm);
   const std::string rendezvous = fresh_rendezvous();
   const auto rank_body = [&](int rank) {
     return body(*comm::make_shm_communicator(rank, size, rendezvous, options.comm));
   };
   return run_processes(size, rank_body, options.stops);
+}
+
+std::vector<Backend> backends() {
+  if (num_mpi_ranks() > 0) return {Backend::mpi};
+  return {Backend::thread, Backend::shm};
+}
+
+std::vector<int> possible_sizes(const std::vector<int>& wanted) {
+  if (num_mpi_ranks() == 0) return wanted;
+  std::vector<int> sizes;
+  for (const int size : wanted) {
+    if (size <= num_mpi_ranks()) sizes.push_back(size);
+  }
+  return sizes;
+}
+
+void* map_shared(size_t bytes) {
+  if (num_mpi_ranks() > 0) return map_mpi_shared(bytes);
+  return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 }
 
 void expect_all_well(const std::vector<Outcome>& outcomes) {

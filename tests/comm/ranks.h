@@ -8,14 +8,19 @@
 
 #include "comm/communicator.h"
 
-// Many ranks in one test, as threads or as processes: the same body runs on each.
+// Many ranks in one test, as threads or as processes: the same body runs on each. Where mpirun has
+// started several copies of the tests, the ranks of a test are these copies (ranks_mpi.cpp).
 
 namespace tessera::comm_test {
 
-enum class Backend { thread, shm };
+enum class Backend { thread, shm, mpi };
 inline const char* name_of(Backend backend) {
-  return backend == Backend::thread ? "thread" : "shm";
+  return backend == Backend::thread ? "thread" : backend == Backend::shm ? "shm" : "mpi";
 }
+/// What there is to be tested: thread and shm; under mpirun mpi, with as many ranks as there are.
+std::vector<Backend> backends();
+/// Of these, the numbers of ranks that can be had.
+std::vector<int> possible_sizes(const std::vector<int>& wanted);
 
 /// How one rank ended.
 struct Outcome {
@@ -48,13 +53,14 @@ void expect_all_well(const std::vector<Outcome>& outcomes);
 /// A rendezvous of its own for each call.
 std::string fresh_rendezvous();
 
+/// Zeroed pages that all ranks of the tests share.
+void* map_shared(size_t bytes);
+
 /// A zeroed T that rank threads and rank processes share.
 template <class T>
 class Shared {
  public:
-  Shared()
-      : value_(static_cast<T*>(
-            mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+  Shared() : value_(static_cast<T*>(map_shared(sizeof(T)))) {}
   ~Shared() { munmap(value_, sizeof(T)); }
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;

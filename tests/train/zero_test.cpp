@@ -154,7 +154,7 @@ class ZeroCounts : public ZeroTest {
       int64_t sent = 0;
       for (const int64_t number : {1, 2, 3}) {
         const int64_t before = dp.traffic().total();
-        StepResult result = step.compute_gradients(loader, number);
+        const StepResult result = step.compute_gradients(loader, number);
         step.update(result);
         sent = dp.traffic().total() - before;
       }

@@ -1,0 +1,117 @@
+#include "comm/mpi/engine.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace tessera::comm {
+
+namespace {
+
+// What is on its way should stay in the caches, and a piece should outweigh its messages.
+constexpr int64_t kMostPieceBytes = int64_t{1} << 20;
+constexpr int64_t kLeastPieceBytes = 64;
+
+/// Two pieces from each peer fit a rank's share of the staging.
+int64_t piece_bytes_of(const CommOptions& options, int world_size, int size) {
+  const int64_t share = options.staging_bytes / world_size;
+  const int64_t piece = share / (2 * std::max(1, size - 1)) / kLeastPieceBytes * kLeastPieceBytes;
+  return std::clamp(piece, kLeastPieceBytes, kMostPieceBytes);
+}
+
+}  // namespace
+
+MpiEngine::MpiEngine(std::unique_ptr<MpiPlace> place)
+    : place_(std::move(place)),
+      staging_(*place_),
+      collectives_(*place_),
+      to_(static_cast<size_t>(place_->size())),
+      from_(static_cast<size_t>(place_->size())) {}
+
+MpiEngine::~MpiEngine() {
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank()) continue;
+    const auto at = static_cast<size_t>(peer);
+    try {
+      place_->desk->leave(place_->number, place_->world_rank(peer),
+                          {collectives_.sequence(), to_[at] ? to_[at]->sequence() : 0,
+                           from_[at] ? from_[at]->sequence() : 0});
+    } catch (const core::CommError&) {
+      return;  // Open MPI is unusable: they will notice by themselves
+    }
+  }
+}
+
+MpiLane& MpiEngine::lane_of(std::vector<std::unique_ptr<MpiLane>>& lanes, int peer) {
+  const std::lock_guard lock(opening_);
+  std::unique_ptr<MpiLane>& lane = lanes[static_cast<size_t>(peer)];
+  if (!lane) lane = std::make_unique<MpiLane>(*place_);
+  return *lane;
+}
+
+void MpiEngine::execute(const Call& call, Traffic& traffic, bool may_spin) {
+  if (call.kind == OperationKind::send || call.kind == OperationKind::recv) {
+    const bool sends = call.kind == OperationKind::send;
+    MpiLane& lane = lane_of(sends ? to_ : from_, call.peer);
+    lane.let_spin(may_spin);
+    return sends ? mpi_send(lane, call.in, call.peer, traffic.point_to_point)
+                 : mpi_recv(lane, call.out, call.peer);
+  }
+  MpiLane& lane = collectives_;
+  lane.let_spin(may_spin);
+  switch (call.kind) {
+    case OperationKind::all_reduce:
+      return mpi_all_reduce(lane, staging_, call.out, call.op, traffic.all_reduce);
+    case OperationKind::reduce_scatter:
+      return mpi_reduce_scatter(lane, staging_, call.out, call.in, call.op, traffic.reduce_scatter);
+    case OperationKind::all_gather:
+      return mpi_all_gather(lane, call.out, call.in, traffic.all_gather);
+    case OperationKind::broadcast:
+      return mpi_broadcast(lane, call.out, call.peer, traffic.broadcast);
+    case OperationKind::barrier:
+      return mpi_barrier(lane);
+    default:
+      break;
+  }
+  CHECK(false, "no operation to carry out");
+}
+
+// Everybody offers a color and the next number that its process has free. The largest offer is free
+// with all, and becomes the number of all new groups: they have no two ranks in common.
+std::unique_ptr<Engine> MpiEngine::split(int color, const std::string& name) {
+  MpiLane& lane = collectives_;
+  MpiWorld& world = *place_->desk->world();
+  lane.enter({OperationKind::split}, nullptr);
+  const auto offers = mpi_exchange_offers(lane, {color, world.propose_group()});
+  lane.finish();
+  auto place = std::make_unique<MpiPlace>();
+  for (int peer = 0; peer < size(); ++peer) {
+    const MpiOffer& offer = offers[static_cast<size_t>(peer)];
+    place->number = std::max(place->number, static_cast<int>(offer.number));
+    if (offer.color != color) continue;
+    if (peer == rank()) place->rank = static_cast<int>(place->group.ranks.size());
+    place->group.ranks.push_back(place_->world_rank(peer));
+  }
+  world.adopt_group(place->number);
+  if (place->size() == 1) return nullptr;
+  place->desk = place_->desk;
+  place->group.name = name;
+  place->piece_bytes = piece_bytes_of(place->desk->options(), place->desk->size(), place->size());
+  return std::make_unique<MpiEngine>(std::move(place));
+}
+
+std::unique_ptr<Engine> make_mpi_engine(const MpiRanks& ranks, const CommOptions& options) {
+  CHECK(ranks.processes.size() > 1, "a group of one needs no engine");
+  ranks.world->adopt_group(ranks.number);
+  auto port = std::make_unique<MpiPort>(ranks.world, ranks.processes, ranks.number);
+  auto place = std::make_unique<MpiPlace>();
+  place->rank = port->rank();
+  for (int i = 0; i < port->size(); ++i) place->group.ranks.push_back(i);
+  place->number = ranks.number;
+  place->is_world = true;
+  place->piece_bytes = piece_bytes_of(options, port->size(), port->size());
+  place->desk = std::make_shared<MpiDesk>(std::move(port), options, ranks.spins);
+  return std::make_unique<MpiEngine>(std::move(place));
+}
+
+}  // namespace tessera::comm

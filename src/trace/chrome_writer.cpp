@@ -1,0 +1,188 @@
+#include "trace/chrome_writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include "core/error.h"
+
+// The file ends in a tail that closes its JSON. New events are written over the tail, and a new
+// tail after them, by one call: between two calls the file is whole.
+
+namespace tessera::trace {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kTail = "\n]}\n";
+
+/// Moves the trace of an earlier start out of the way.
+void keep_earlier(const fs::path& path) {
+  if (!fs::exists(path)) return;
+  fs::path kept;
+  int start = 1;
+  do {
+    kept =
+        path.parent_path() / (path.stem().string() + ".start-" + std::to_string(start++) + ".json");
+  } while (fs::exists(kept));
+  fs::rename(path, kept);
+}
+
+void append_text(std::string& out, std::string_view text) {
+  constexpr char digits[] = "0123456789abcdef";
+  out += '"';
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      (out += '\\') += c;
+    } else if (byte < 0x20) {
+      ((out += "\\u00") += digits[byte >> 4]) += digits[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+/// Nanoseconds as microseconds, exact.
+void append_us(std::string& out, int64_t ns) {
+  if (ns < 0) out += '-';
+  const uint64_t size = ns < 0 ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
+  out += std::to_string(size / 1000);
+  const std::string fraction = std::to_string(1000 + size % 1000);
+  out += '.';
+  out.append(fraction, 1, 3);
+}
+
+const char* category_of(Lane lane) {
+  if (lane == Lane::compute) return "compute";
+  return lane == Lane::host ? "host" : "comm";
+}
+
+/// The members of "args": those that are told.
+class Args {
+ public:
+  explicit Args(std::string& out) : out_(out) { out_ += ",\"args\":{"; }
+  ~Args() { out_ += '}'; }
+  Args(const Args&) = delete;
+  Args& operator=(const Args&) = delete;
+
+  void add(std::string_view key, int64_t value) {
+    if (value < 0) return;
+    begin(key);
+    out_ += std::to_string(value);
+  }
+  void add(std::string_view key, std::string_view value) {
+    if (value.empty()) return;
+    begin(key);
+    append_text(out_, value);
+  }
+
+ private:
+  void begin(std::string_view key) {
+    if (!std::exchange(first_, false)) out_ += ',';
+    append_text(out_, key);
+    out_ += ':';
+  }
+  std::string& out_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+ChromeWriter::ChromeWriter(const std::string& folder, int rank, int world_size,
+                           const Origin& origin)
+    : path_((fs::path(folder) / ("rank-" + std::to_string(rank) + ".json")).string()),
+      rank_(rank),
+      origin_ns_(on_this_host(origin)) {
+  try {
+    fs::create_directories(folder);
+    keep_earlier(path_);
+  } catch (const fs::filesystem_error& error) {
+    throw core::RunError(core::file_failure("write", path_, error.code().value()));
+  }
+  file_ = core::Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file_) throw core::RunError(core::file_failure("make", path_, errno));
+  const std::string number = std::to_string(rank);
+  buffer_ = "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"rank\":" + number +
+            ",\"world_size\":" + std::to_string(world_size) +
+            ",\"origin_unix_ns\":" + std::to_string(origin.unix_ns) + "},\"traceEvents\":[\n";
+  add_metadata("process_name", 0, "name", "rank " + number);
+  add_metadata("process_sort_index", 0, "sort_index", number);
+  flush();
+}
+
+void ChromeWriter::write(std::vector<Span> spans) {
+  // What holds another span stands before it, also where both begin at once.
+  std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
+    return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
+  });
+  for (const Span& span : spans) add_event(span);
+  if (!spans.empty()) flush();
+}
+
+void ChromeWriter::begin_event() {
+  if (!std::exchange(empty_, false)) buffer_ += ",\n";
+  ((buffer_ += "{\"pid\":") += std::to_string(rank_)) += ",\"tid\":";
+}
+
+void ChromeWriter::add_metadata(std::string_view what, int tid, std::string_view key,
+                                std::string_view value) {
+  begin_event();
+  ((buffer_ += std::to_string(tid)) += ",\"ph\":\"M\",\"name\":\"") += what;
+  ((buffer_ += "\",\"args\":{\"") += key) += "\":";
+  if (key == "name") {
+    append_text(buffer_, value);
+  } else {
+    buffer_ += value;
+  }
+  buffer_ += "}}";
+}
+
+void ChromeWriter::add_event(const Span& span) {
+  const int tid = static_cast<int>(span.lane);
+  if (!std::exchange(named_[static_cast<size_t>(tid)], true)) {
+    add_metadata("thread_name", tid, "name", name_of(span.lane));
+    add_metadata("thread_sort_index", tid, "sort_index", std::to_string(tid));
+  }
+  begin_event();
+  buffer_ += std::to_string(tid);
+  ((buffer_ += ",\"ph\":\"X\",\"cat\":\"") += category_of(span.lane)) += "\",\"name\":";
+  append_text(buffer_, span.name);
+  buffer_ += ",\"ts\":";
+  append_us(buffer_, span.begin_ns - origin_ns_);
+  buffer_ += ",\"dur\":";
+  append_us(buffer_, span.end_ns - span.begin_ns);
+  {
+    const Details& details = span.details;
+    Args args(buffer_);
+    args.add("step", details.step);
+    args.add("stage", details.stage);
+    args.add("chunk", details.chunk);
+    args.add("micro_batch", details.micro_batch);
+    args.add("unit", details.unit);
+    args.add("axis", details.axis);
+    args.add("collective", details.collective);
+    args.add("bytes", details.bytes);
+    args.add("sequence", details.sequence);
+  }
+  buffer_ += '}';
+}
+
+void ChromeWriter::flush() {
+  const auto events = static_cast<int64_t>(buffer_.size());
+  buffer_ += kTail;
+  if (::lseek(file_.get(), end_, SEEK_SET) < 0) {
+    throw core::RunError(core::file_failure("write", path_, errno));
+  }
+  core::write_all(file_, std::as_bytes(std::span(buffer_)), path_);
+  end_ += events;
+  buffer_.clear();
+}
+
+}  // namespace tessera::trace

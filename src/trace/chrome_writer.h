@@ -1,0 +1,49 @@
+#pragma once
+
+// Spans as a file that chrome://tracing, Perfetto and their like open: the "JSON Object Format" of
+// the Trace Event Format. A process of the picture is a rank, a thread of it a lane.
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/file.h"
+#include "trace/origin.h"
+#include "trace/recorder.h"
+
+namespace tessera::trace {
+
+/// One rank's trace, written while the run goes on. After each write() the file is whole JSON, so
+/// that a run which is killed leaves a picture of all it had written, and no more is held in memory
+/// than what is being written.
+class ChromeWriter {
+ public:
+  /// Makes `folder`/rank-R.json, and the folder where it is missing. A file of that name, of an
+  /// earlier start of the run, is kept as rank-R.start-K.json, K counting those from 1. Times in
+  /// the file count from `origin`, which all ranks share. Throws RunError.
+  ChromeWriter(const std::string& folder, int rank, int world_size, const Origin& origin);
+
+  /// Appends. Throws RunError when the disk is full or fails.
+  void write(std::vector<Span> spans);
+
+  const std::string& path() const { return path_; }
+
+ private:
+  void add_event(const Span& span);
+  void add_metadata(std::string_view what, int tid, std::string_view key, std::string_view value);
+  void begin_event();
+  void flush();
+
+  std::string path_;
+  core::Descriptor file_;
+  int rank_;
+  int64_t origin_ns_;                    // now_ns() of this host at time 0
+  int64_t end_ = 0;                      // of the events in the file
+  bool empty_ = true;                    // no event yet
+  std::string buffer_;                   // what goes to end_ next
+  std::array<bool, kNumLanes> named_{};  // lanes that the file has named
+};
+
+}  // namespace tessera::trace

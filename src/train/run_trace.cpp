@@ -1,0 +1,32 @@
+#include "train/run_trace.h"
+
+#include "core/error.h"
+#include "train/agreement.h"
+
+namespace tessera::train {
+
+RunTrace::RunTrace(const std::filesystem::path& folder, parallel::DataParallel& dp) : dp_(dp) {
+  trace::Origin origin = trace::origin_now();
+  dp_.all().broadcast(core::View{&origin, core::DType::u8, {int64_t{sizeof(origin)}}}, 0);
+  agree(dp_.all(), [&] {
+    file_ = std::make_unique<trace::ChromeWriter>(folder.string(), dp_.all().rank(),
+                                                  dp_.all().size(), origin);
+  });
+  dp_.record(&recorder_);
+}
+
+RunTrace::~RunTrace() {
+  dp_.record(nullptr);
+  try {
+    file_->write(recorder_.take());
+  } catch (const std::exception&) {
+    // The run ends anyway, and has an end of its own to tell.
+  }
+}
+
+void RunTrace::begin_step(int64_t step) {
+  file_->write(recorder_.take());
+  recorder_.set_step(step);
+}
+
+}  // namespace tessera::train

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "comm/ranks.h"
+
+namespace tessera::comm_test {
+
+/// How many copies of the tests mpirun has started; 0 where it was not mpirun.
+int num_mpi_ranks();
+
+/// run_ranks() where the ranks are those copies, which all call this, and all get the outcomes.
+/// Copies beyond `size` have no part in it but this.
+std::vector<Outcome> run_mpi_ranks(int size, const Body& body, const comm::CommOptions& options);
+
+/// Pages of a file that all copies map. To be unmapped after the next run_mpi_ranks().
+void* map_mpi_shared(size_t bytes);
+
+}  // namespace tessera::comm_test
