@@ -26,7 +26,7 @@ namespace tessera::comm {
 ///   - between these lanes, and between groups, there is no order and no waiting: two ranks may
 ///     both start a long send to the other and then a recv, with collectives under way.
 /// So what a message carries must not be what a collective under way writes, unless that one has
-/// been waited for. Destroying a communicator abandons what has not been waited for.
+/// been waited for. Destroying a communicator abandons what has not been done.
 ///
 /// All arguments are checked first: what breaks this contract on one rank alone is an
 /// InternalError. Every wait ends: with the result, or with a CommError that names the operation,

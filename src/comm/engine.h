@@ -28,10 +28,10 @@ class Engine {
   /// of this color; null when it has one rank. A failure of any of the groups is one of the world
   /// that they come from.
   virtual std::unique_ptr<Engine> split(int color, const std::string& name) = 0;
-  /// Calls under way that wait for a peer give up, within a second, with a CommError; nobody is
-  /// told. The last call but the destructor.
+  /// Calls under way that wait for a peer give up, within a second, with a CommError, and so does
+  /// every call that begins; nobody is told. May be called at any time by any thread, also again.
   virtual void interrupt() = 0;
-  /// See Communicator. The last two may be called while calls are under way.
+  /// See Communicator. The last two may be called at any time by any thread.
   virtual int64_t memory_bytes() const = 0;
   virtual const char* backend() const = 0;
   virtual void set_step(int64_t step) = 0;

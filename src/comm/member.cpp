@@ -40,6 +40,12 @@ Member::~Member() {
 
 void Member::check_unbroken(const Operation& operation) const {
   if (board_.notice().raised.load(std::memory_order_relaxed)) fail_as_told(operation);
+  if (interrupted_.load(std::memory_order_relaxed)) give_up(operation);
+}
+
+void Member::give_up(const Operation& operation) const {
+  throw core::CommError(board_.describe(operation, step()) +
+                        ": given up, as this rank leaves the group");
 }
 
 namespace {
@@ -146,10 +152,7 @@ void Member::wait_long(const Operation& operation, Counter& counter, uint32_t ta
   auto next_check = Clock::now() + kSlice;
   while (!reached(counter, target)) {
     if (stop.load(std::memory_order_relaxed)) fail_as_told(operation);
-    if (interrupted_.load(std::memory_order_relaxed)) {
-      throw core::CommError(board_.describe(operation, step()) +
-                            ": given up, as this rank leaves the group");
-    }
+    if (interrupted_.load(std::memory_order_relaxed)) give_up(operation);
     // A collective needs everybody, a message only its other side.
     for (int other = 0; other < size(); ++other) {
       if (other == rank_ || (!collective && other != peer)) continue;

@@ -63,7 +63,8 @@ class Member {
   bool stop(Notice::Origin origin, const std::string& why) {
     return board_.stop(origin, rank_, why);
   }
-  /// Makes calls that wait for a peer throw from now on, without telling anybody. Any thread.
+  /// Makes calls that wait for a peer throw, and those that begin, without telling anybody. Any
+  /// thread.
   void interrupt() { interrupted_.store(true); }
   /// Throws CommError: the collective under way, and what happened to it; tells the others.
   [[noreturn]] void fail(const std::string& what) { fail(current_, what); }
@@ -94,6 +95,7 @@ class Member {
                  bool may_spin);
   [[noreturn]] void fail(const Operation& operation, const std::string& what);
   [[noreturn]] void fail_as_told(const Operation& operation) const;
+  [[noreturn]] void give_up(const Operation& operation) const;
 
   Board board_;
   int rank_;

@@ -51,17 +51,34 @@ void Queue::wait(const std::shared_ptr<Work>& work) {
   const int64_t begin = trace::now_ns();
   std::unique_lock lock(mutex_);
   const bool waits = !work->done;
-  while (!work->done) {
+  work_until_done(*work, lock);
+  const int64_t end = trace::now_ns();
+  waited_ns_ += end - begin;
+  if (waits) record_span(work->call, work->sequence, "wait", trace::Lane::compute, begin, end);
+  if (work->error) std::rethrow_exception(work->error);
+}
+
+void Queue::work_until_done(const Work& work, std::unique_lock<std::mutex>& lock) {
+  while (!work.done) {
     if (!busy_ && !calls_.empty()) {
       execute_first(lock, /*may_spin=*/true);
     } else {
       changed_.wait(lock);
     }
   }
-  const int64_t end = trace::now_ns();
-  waited_ns_ += end - begin;
-  if (waits) record_span(work->call, work->sequence, "wait", trace::Lane::compute, begin, end);
-  if (work->error) std::rethrow_exception(work->error);
+}
+
+void Queue::settle(const std::shared_ptr<Work>& work, bool give_up) noexcept {
+  std::unique_lock lock(mutex_);
+  if (give_up && !work->done) {
+    if (!busy_ || calls_.front() != work) {
+      calls_.erase(std::find(calls_.begin(), calls_.end(), work));
+      pending_.fetch_sub(1, std::memory_order_release);
+      work->done = true;
+    }
+    engine_->interrupt();  // what comes after it in the queue can come to no good either
+  }
+  work_until_done(*work, lock);
 }
 
 bool Queue::done(const Work& work) const {

@@ -48,6 +48,9 @@ class Queue {
   /// Blocks until it is done; throws what it threw.
   void wait(const std::shared_ptr<Work>& work);
   bool done(const Work& work) const;
+  /// Sees to it that the call touches its arguments no more: waits for it, or with `give_up` keeps
+  /// it from beginning, or makes it give up (after which the engine is of no use). Never throws.
+  void settle(const std::shared_ptr<Work>& work, bool give_up) noexcept;
   /// Waits until nothing is left, and counts a call that the caller then makes past the queue.
   void pass();
   /// The first half of the end: nothing begins any more. Whether nothing is under way either.
@@ -65,6 +68,7 @@ class Queue {
  private:
   std::shared_ptr<Work> enqueue(Call call);
   void work_off();
+  void work_until_done(const Work& work, std::unique_lock<std::mutex>& lock);
   /// Carries out the first call of the queue. `lock` is given up meanwhile.
   void execute_first(std::unique_lock<std::mutex>& lock, bool may_spin);
   /// Carries out a call while nothing else is queued.
@@ -92,22 +96,39 @@ class Queue {
 };
 
 /// A call that may still be under way. Empty: there is nothing to wait for. Must not outlive its
-/// communicator.
+/// communicator. Destroyed before its wait, it waits without a word; while an exception is on its
+/// way, it makes the call give up instead. So arguments that are declared before their handles are
+/// never used after their end.
 class Handle {
  public:
   Handle() = default;
   Handle(Queue& queue, std::shared_ptr<Work> work) : queue_(&queue), work_(std::move(work)) {}
+  ~Handle() { settle(); }
+  Handle(Handle&& other) noexcept : queue_(other.queue_), work_(std::move(other.work_)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    if (this == &other) return *this;
+    settle();
+    queue_ = other.queue_;
+    work_ = std::move(other.work_);
+    return *this;
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
   /// Blocks until the call is done on this rank; afterwards the handle is empty. Throws CommError.
   void wait() {
     if (work_ == nullptr) return;
     const std::shared_ptr<Work> work = std::move(work_);
-    work_ = nullptr;
     queue_->wait(work);
   }
   /// Whether wait() would return (or throw) at once.
   bool done() const { return work_ == nullptr || queue_->done(*work_); }
 
  private:
+  void settle() noexcept {
+    if (work_ != nullptr) queue_->settle(std::move(work_), std::uncaught_exceptions() > 0);
+  }
+
   Queue* queue_ = nullptr;
   std::shared_ptr<Work> work_;
 };
