@@ -14,6 +14,10 @@ void all_reduce(Member& member, View inout, ReduceOp op, int64_t& sent);
 void reduce_scatter(Member& member, View out, ConstView in, ReduceOp op, int64_t& sent);
 void all_gather(Member& member, View out, ConstView in, int64_t& sent);
 void broadcast(Member& member, View inout, int root, int64_t& sent);
+void all_to_all(Member& member, View out, ConstView in, int64_t& sent);
+void all_to_all_v(Member& member, const Call& call, int64_t& sent);
+void gather(Member& member, View out, ConstView in, int root, int64_t& sent);
+void scatter(Member& member, View out, ConstView in, int root, int64_t& sent);
 void barrier(Member& member);
 
 /// What one rank does for its chunk in a reduction: out = op over all ranks, in rank order, of

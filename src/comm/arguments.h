@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "comm/call.h"
 
 // What a caller owes a collective, checked before anything is sent: a mistake here is a bug of
@@ -21,6 +24,29 @@ inline void check_shares(ConstView share, ConstView whole, int size) {
   CHECK(share.elements() * size == whole.elements(), "the whole is not a share for each rank");
 }
 
+/// `counts` is a part for each rank, together the whole.
+inline void check_parts(const std::vector<int64_t>& counts, ConstView whole, int size) {
+  CHECK(static_cast<int>(counts.size()) == size, "a count for each rank");
+  int64_t elements = 0;
+  for (const int64_t count : counts) {
+    CHECK(count >= 0, "a count below 0");
+    elements += count;
+  }
+  CHECK(elements == whole.elements(), "the whole is not its parts");
+}
+
+inline void check_apart(ConstView a, ConstView b) {
+  const auto* first = static_cast<const std::byte*>(a.data);
+  const auto* second = static_cast<const std::byte*>(b.data);
+  CHECK(a.bytes() == 0 || b.bytes() == 0 || first + a.bytes() <= second ||
+            second + b.bytes() <= first,
+        "the two tensors overlap");
+}
+
+inline void check_root(const Call& call, int size) {
+  CHECK(call.peer >= 0 && call.peer < size, "the root is not a rank of the group");
+}
+
 /// `peer` is another rank of the group.
 inline void check_peer(int rank, int peer, int size) {
   CHECK(peer >= 0 && peer < size && peer != rank, "a message goes to another rank of the group");
@@ -37,7 +63,26 @@ inline void check_arguments(const Call& call, int rank, int size) {
     case OperationKind::all_gather:
       return check_shares(call.in, call.out, size);
     case OperationKind::broadcast:
-      CHECK(call.peer >= 0 && call.peer < size, "the root is not a rank of the group");
+      return check_root(call, size);
+    case OperationKind::all_to_all:
+      CHECK(call.in.dtype == call.out.dtype && call.in.elements() == call.out.elements() &&
+                call.in.elements() % size == 0,
+            "as much comes as goes, a share for each rank");
+      return check_apart(call.in, call.out);
+    case OperationKind::all_to_all_v:
+      CHECK(call.in.dtype == call.out.dtype, "what comes is of another dtype than what goes");
+      check_parts(call.in_counts, call.in, size);
+      check_parts(call.out_counts, call.out, size);
+      CHECK(call.in_counts[static_cast<size_t>(rank)] == call.out_counts[static_cast<size_t>(rank)],
+            "a rank gets from itself what it sends itself");
+      return check_apart(call.in, call.out);
+    case OperationKind::gather:
+      check_root(call, size);
+      if (rank == call.peer) check_shares(call.in, call.out, size);
+      return;
+    case OperationKind::scatter:
+      check_root(call, size);
+      if (rank == call.peer) check_shares(call.out, call.in, size);
       return;
     case OperationKind::send:
     case OperationKind::recv:

@@ -114,8 +114,9 @@ std::string Board::notice_text(const std::string& activity) const {
 }
 
 std::string Board::describe(Operation operation, int64_t step) const {
-  const bool has_peer = operation.kind == OperationKind::broadcast || is_message(operation.kind);
-  if (has_peer) operation.peer = world_rank(operation.peer);
+  if (has_root(operation.kind) || is_message(operation.kind)) {
+    operation.peer = world_rank(operation.peer);
+  }
   const std::string text = comm::describe(operation, step);
   return group_ ? text + " in " + comm::name_of(*group_) : text;
 }

@@ -44,6 +44,14 @@ void BoardEngine::execute(const Call& call, Traffic& traffic, bool may_spin) {
       return all_gather(member, call.out, call.in, traffic.all_gather);
     case OperationKind::broadcast:
       return broadcast(member, call.out, call.peer, traffic.broadcast);
+    case OperationKind::all_to_all:
+      return all_to_all(member, call.out, call.in, traffic.all_to_all);
+    case OperationKind::all_to_all_v:
+      return all_to_all_v(member, call, traffic.all_to_all);
+    case OperationKind::gather:
+      return gather(member, call.out, call.in, call.peer, traffic.gather);
+    case OperationKind::scatter:
+      return scatter(member, call.out, call.in, call.peer, traffic.scatter);
     case OperationKind::barrier:
       return barrier(member);
     case OperationKind::send:

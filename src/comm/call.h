@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "comm/operation.h"
@@ -34,6 +35,20 @@ struct Call {
   }
   static Call broadcast(View inout, int root) {
     return {OperationKind::broadcast, inout, inout, ReduceOp::sum, root, {}, {}};
+  }
+  static Call all_to_all(View out, ConstView in) {
+    return {OperationKind::all_to_all, out, in, ReduceOp::sum, 0, {}, {}};
+  }
+  static Call all_to_all_v(View out, std::vector<int64_t> out_counts, ConstView in,
+                           std::vector<int64_t> in_counts) {
+    return {OperationKind::all_to_all_v, out, in, ReduceOp::sum, 0, std::move(in_counts),
+            std::move(out_counts)};
+  }
+  static Call gather(View out, ConstView in, int root) {
+    return {OperationKind::gather, out, in, ReduceOp::sum, root, {}, {}};
+  }
+  static Call scatter(View out, ConstView in, int root) {
+    return {OperationKind::scatter, out, in, ReduceOp::sum, root, {}, {}};
   }
   static Call send(ConstView in, int peer) {
     return {OperationKind::send, {}, in, ReduceOp::sum, peer, {}, {}};

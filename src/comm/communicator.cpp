@@ -9,11 +9,11 @@ namespace tessera::comm {
 
 namespace {
 
-/// The group of one: sums of one source are that source, and there is nobody to wait for.
+/// The group of one: sums of one source are that source, all shares are its own, and there is
+/// nobody to wait for. Where out is in, nothing is left to be done.
 void copy_own_share(const Call& call) {
-  const bool shares =
-      call.kind == OperationKind::reduce_scatter || call.kind == OperationKind::all_gather;
-  if (!shares || call.out.data == call.in.data || call.in.bytes() == 0) return;
+  if (call.kind == OperationKind::barrier) return;
+  if (call.out.data == call.in.data || call.in.bytes() == 0) return;
   std::memcpy(call.out.data, call.in.data, static_cast<size_t>(call.in.bytes()));
 }
 

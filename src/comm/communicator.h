@@ -32,9 +32,9 @@ namespace tessera::comm {
 /// InternalError. Every wait ends: with the result, or with a CommError that names the operation,
 /// its sequence number, the step, the group, and the ranks that are missing with what each did
 /// last; within 5 s when a peer has died, after the timeout when it is silent. Ranks that disagree
-/// on operation, size or dtype are told so, both sides named. The first rank to fail tells the
-/// others, and all end with its message: all groups of a world together, as they fail together.
-/// After a CommError the communicator is unusable.
+/// on operation, size, dtype, root or counts are told so, both sides named. The first rank to fail
+/// tells the others, and all end with its message: all groups of a world together, as they fail
+/// together. After a CommError the communicator is unusable.
 class Communicator {
  public:
   /// The group of one.
@@ -61,6 +61,22 @@ class Communicator {
   void all_gather(View out, ConstView in) { run(Call::all_gather(out, in)); }
   /// Root's values on every rank; the root sends (N − 1) · S.
   void broadcast(View inout, int root) { run(Call::broadcast(inout, root)); }
+  /// Chunk r of in [size · n] goes to rank r; out [size · n] = in rank order, what came from each.
+  /// in and out do not overlap. Sends (N − 1)/N · S, S = in's bytes.
+  void all_to_all(View out, ConstView in) { run(Call::all_to_all(out, in)); }
+  /// The same with parts of any length: in holds in_counts[r] elements for rank r, one part after
+  /// the other, and out gets out_counts[r] from it, which must be what that rank sends. Sends the
+  /// bytes that are for others.
+  void all_to_all_v(View out, const std::vector<int64_t>& out_counts, ConstView in,
+                    const std::vector<int64_t>& in_counts) {
+    run(Call::all_to_all_v(out, out_counts, in, in_counts));
+  }
+  /// out [size · n] at the root = every rank's in [n], in rank order; in may be its own place in
+  /// out. Elsewhere out is not looked at. Every other rank sends S, its in's bytes.
+  void gather(View out, ConstView in, int root) { run(Call::gather(out, in, root)); }
+  /// out [n] = chunk `rank` of the root's in [size · n]; out may be the root's own chunk. Elsewhere
+  /// in is not looked at. The root sends (N − 1) · S, S = out's bytes.
+  void scatter(View out, ConstView in, int root) { run(Call::scatter(out, in, root)); }
   /// One message to another rank, whose recv of the same dtype and elements it meets: messages
   /// between two ranks keep their order. Sends S. Returns when `in` may be reused: a short message
   /// is buffered, a long one waits for the receiver, so two ranks must not both send first.

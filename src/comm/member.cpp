@@ -94,9 +94,13 @@ void Member::finish() {
   board_.seat(rank_).collective.under_way.store(0, std::memory_order_relaxed);
 }
 
+void Member::post_uncounted(int peer, const void* data, int64_t bytes) {
+  std::memcpy(board_.box(rank_, turn_ + 1, peer), data, static_cast<size_t>(bytes));
+}
+
 void Member::post(int peer, const void* data, int64_t bytes) {
   if (bytes == 0) return;
-  std::memcpy(board_.box(rank_, turn_ + 1, peer), data, static_cast<size_t>(bytes));
+  post_uncounted(peer, data, bytes);
   *sent_ += bytes;
 }
 

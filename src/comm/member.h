@@ -45,6 +45,8 @@ class Member {
   /// Copies a piece, of at most piece_bytes(), to where `peer` or all peers read it next turn.
   void post(int peer, const void* data, int64_t bytes);
   void post_to_all(const void* data, int64_t bytes);
+  /// What is not data of the caller's.
+  void post_uncounted(int peer, const void* data, int64_t bytes);
   /// Ends the turn: publishes what was posted and waits until all ranks have done the same.
   void take_turn();
   /// What `from` posted in the turn before for `to`, for me or for all. Valid until the next turn.

@@ -44,6 +44,14 @@ const char* name_of(OperationKind kind) {
       return "all-gather";
     case OperationKind::broadcast:
       return "broadcast";
+    case OperationKind::all_to_all:
+      return "all-to-all";
+    case OperationKind::all_to_all_v:
+      return "all-to-all-v";
+    case OperationKind::gather:
+      return "gather";
+    case OperationKind::scatter:
+      return "scatter";
     case OperationKind::barrier:
       return "barrier";
     case OperationKind::send:
@@ -89,8 +97,11 @@ std::string describe(const Operation& operation, int64_t step) {
     const int64_t bytes = operation.elements * core::size_of(operation.dtype);
     if (reduces(operation.kind)) {
       text += fmt::format(" ({} {}, {} bytes)", dtype, name_of(operation.op), bytes);
-    } else if (operation.kind == OperationKind::broadcast) {
-      text += fmt::format(" ({} from rank {}, {} bytes)", dtype, operation.peer, bytes);
+    } else if (has_root(operation.kind)) {
+      const char* way = operation.kind == OperationKind::gather ? "to" : "from";
+      text += fmt::format(" ({} {} rank {}, {} bytes)", dtype, way, operation.peer, bytes);
+    } else if (operation.kind == OperationKind::all_to_all_v) {
+      text += fmt::format(" ({})", dtype);
     } else {
       text += fmt::format(" ({}, {} bytes)", dtype, bytes);
     }

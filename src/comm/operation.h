@@ -19,11 +19,20 @@ enum class OperationKind : uint8_t {
   reduce_scatter,
   all_gather,
   broadcast,
+  all_to_all,
+  all_to_all_v,
+  gather,
+  scatter,
   barrier,
   send,
   recv,
   split
 };
+/// Whether one rank of the group is named by the call.
+inline bool has_root(OperationKind kind) {
+  return kind == OperationKind::broadcast || kind == OperationKind::gather ||
+         kind == OperationKind::scatter;
+}
 inline bool is_message(OperationKind kind) {
   return kind == OperationKind::send || kind == OperationKind::recv;
 }
@@ -33,7 +42,7 @@ struct Operation {
   OperationKind kind = OperationKind::none;
   kernels::ReduceOp op = kernels::ReduceOp::sum;
   core::DType dtype = core::DType::u8;
-  int peer = 0;           ///< the root of a broadcast, the other side of send and recv
+  int peer = 0;           ///< the root, or the other side of send and recv
   int64_t elements = 0;   ///< of the argument that is the same on every rank
   uint32_t sequence = 0;  ///< counts this communicator's collectives, or a pair's messages, from 1
 };

@@ -44,9 +44,8 @@ T posted(const Member& member, int from) {
 }  // namespace
 
 SplitGroup split(Member& parent, Pool& pool, int color, const std::string& name) {
-  int64_t uncounted = 0;
-  parent.enter({OperationKind::split}, &uncounted);
-  parent.post_to_all(&color, sizeof(color));
+  parent.enter({OperationKind::split}, nullptr);
+  parent.post_uncounted(parent.rank(), &color, sizeof(color));
   parent.take_turn();
   std::vector<int> ranks;
   Group named{name, {}};
@@ -68,7 +67,7 @@ SplitGroup split(Member& parent, Pool& pool, int color, const std::string& name)
                                             parent.board(), named);
       seat_everybody(*group.board, parent.board(), ranks);
     }
-    parent.post_to_all(&group.where, sizeof(group.where));
+    parent.post_uncounted(parent.rank(), &group.where, sizeof(group.where));
     parent.take_turn();
     if (size > 1 && group.rank > 0) {
       const BoardLayout layout = BoardLayout::of(size, group.staging_bytes);

@@ -13,6 +13,9 @@ struct Traffic {
   int64_t reduce_scatter = 0;
   int64_t all_gather = 0;
   int64_t broadcast = 0;
+  int64_t all_to_all = 0;  ///< both
+  int64_t gather = 0;
+  int64_t scatter = 0;
   int64_t point_to_point = 0;
   int64_t total() const;
   Traffic& operator+=(const Traffic& other);
@@ -24,9 +27,10 @@ struct TrafficEntry {
   int64_t Traffic::* bytes;
 };
 inline constexpr TrafficEntry kTrafficEntries[] = {
-    {"all_reduce", &Traffic::all_reduce},         {"reduce_scatter", &Traffic::reduce_scatter},
-    {"all_gather", &Traffic::all_gather},         {"broadcast", &Traffic::broadcast},
-    {"point_to_point", &Traffic::point_to_point},
+    {"all_reduce", &Traffic::all_reduce}, {"reduce_scatter", &Traffic::reduce_scatter},
+    {"all_gather", &Traffic::all_gather}, {"broadcast", &Traffic::broadcast},
+    {"all_to_all", &Traffic::all_to_all}, {"gather", &Traffic::gather},
+    {"scatter", &Traffic::scatter},       {"point_to_point", &Traffic::point_to_point},
 };
 static_assert(sizeof(Traffic) == std::size(kTrafficEntries) * sizeof(int64_t));
 
