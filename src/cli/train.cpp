@@ -162,6 +162,7 @@ train::TrainOptions read_options(const Options& options,
   train_options.run_dir =
       options.run_dir.empty() ? train::default_run_folder() : fs::path(options.run_dir);
   train_options.stop = &stop_asked;
+  if (environment.world_size > 1) train_options.ranks_on_host = environment.local_world_size;
   return train_options;
 }
 

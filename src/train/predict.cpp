@@ -1,10 +1,14 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <numeric>
 
 #include "account/flops.h"
 #include "account/memory.h"
 #include "account/traffic.h"
 #include "kernels/attention.h"
 #include "kernels/device.h"
+#include "train/process_memory.h"
 #include "train/summary.h"
 
 // Joins account's formulas to a run: which micro-batch is the largest a rank meets, and which small
@@ -100,12 +104,30 @@ Prediction predict(const spec::RunConfig& config, int64_t communication_bytes) {
   return prediction;
 }
 
-int64_t total_bytes(const Prediction& prediction) {
-  int64_t total = 0;
+int64_t total_bytes(const Prediction& prediction, int num_ranks) {
+  int64_t most = 0;
   for (const CategoryBytes& memory : prediction.memory_bytes) {
-    for (const int64_t bytes : memory) total += bytes;
+    most = std::max(most, std::accumulate(memory.begin(), memory.end(), int64_t{0}));
   }
-  return total;
+  return most * num_ranks;
+}
+
+void check_run_fits(const spec::RunConfig& config, int64_t communication_bytes, int ranks_on_host,
+                    const std::string& what) {
+  const auto bytes_of = [&](const spec::RunConfig& layout) {
+    return total_bytes(predict(layout, communication_bytes), ranks_on_host);
+  };
+  const int64_t bytes = bytes_of(config);
+  std::string advice;
+  spec::RunConfig sharded = config;
+  for (int64_t& stage = sharded.parallelism.zero_stage; advice.empty() && ++stage <= 3;) {
+    const int64_t less = bytes_of(sharded);
+    if (config.parallelism.data_parallel_degree == 1 || less > machine_memory_bytes()) continue;
+    constexpr double kGiB = 1 << 30;
+    advice = fmt::format("parallelism.zero_stage = {} would take {:.1f} GiB, and fit", stage,
+                         static_cast<double>(less) / kGiB);
+  }
+  check_fits(bytes, what, ranks_on_host, advice);
 }
 
 int64_t expected_activation_bytes(const spec::RunConfig& config) {

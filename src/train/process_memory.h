@@ -15,6 +15,8 @@ int64_t machine_memory_bytes();
 
 /// Throws MemoryError when `bytes`, of `num_ranks` ranks of this machine together, are more than it
 /// has: before they are allocated, as a system that lends memory it has not got ends in a kill.
-void check_fits(int64_t bytes, const std::string& what, int num_ranks = 1);
+/// `advice` comes before what always helps; may be empty.
+void check_fits(int64_t bytes, const std::string& what, int num_ranks = 1,
+                const std::string& advice = {});
 
 }  // namespace tessera::train

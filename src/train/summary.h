@@ -24,8 +24,13 @@ struct Prediction {
 /// rank.
 Prediction predict(const spec::RunConfig& config, int64_t communication_bytes);
 
-/// The memory of all ranks together.
-int64_t total_bytes(const Prediction& prediction);
+/// The memory of so many of its ranks together, at most.
+int64_t total_bytes(const Prediction& prediction, int num_ranks);
+
+/// Throws MemoryError when `ranks_on_host` ranks of the run do not fit this machine together, with
+/// the lowest ZeRO stage in which they would. `config` is resolved.
+void check_run_fits(const spec::RunConfig& config, int64_t communication_bytes, int ranks_on_host,
+                    const std::string& what);
 
 /// The predicted peak of a rank's activation arena: what it is made with.
 int64_t expected_activation_bytes(const spec::RunConfig& config);

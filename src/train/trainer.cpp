@@ -108,7 +108,8 @@ Run::Run(const TrainOptions& options, comm::Communicator& comm, const Observer& 
   product_flops_per_s_ = measure_product_rate(config_);
   dp_ = std::make_unique<parallel::DataParallel>(comm_, account::sharding_of(config_.parallelism));
   prediction_ = predict(config_, dp_->memory_bytes());
-  agree(comm_, [&] { check_fits(total_bytes(prediction_), "the run", comm_.size()); });
+  const int ranks_on_host = options.ranks_on_host > 0 ? options.ranks_on_host : comm_.size();
+  agree(comm_, [&] { check_run_fits(config_, dp_->memory_bytes(), ranks_on_host, "the run"); });
   memory_before_ = process_memory_bytes();
   ledger_.add(core::Category::communication, dp_->memory_bytes());
   replica_ = std::make_unique<parallel::Replica>(config_, *dp_, ledger_,

@@ -26,6 +26,8 @@ struct TrainOptions {
   spec::RunConfig config;         ///< validated, not yet resolved
   std::filesystem::path run_dir;  ///< read on rank 0
   Existing existing = Existing::refuse;
+  /// Ranks that share this machine's memory; 0: all of them.
+  int ranks_on_host = 0;
   /// Set from outside (a signal) to end after the step under way, with a checkpoint.
   const std::atomic<bool>* stop = nullptr;
 };

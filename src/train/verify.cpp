@@ -13,7 +13,6 @@
 #include "kernels/fixed_point.h"
 #include "parallel/whole_state.h"
 #include "train/checkpoint.h"
-#include "train/process_memory.h"
 #include "train/start_weights.h"
 #include "train/summary.h"
 #include "train/train_step.h"
@@ -82,7 +81,7 @@ uint64_t hash_of_weights(parallel::Replica& replica) {
 VerifyRecord record_run(const spec::RunConfig& config, const data::Dataset& dataset,
                         comm::Communicator& comm, int64_t steps) {
   parallel::DataParallel dp(comm, account::sharding_of(config.parallelism));
-  check_fits(total_bytes(predict(config, dp.memory_bytes())), "this layout", comm.size());
+  check_run_fits(config, dp.memory_bytes(), comm.size(), "this layout");
   core::MemoryLedger ledger;
   parallel::Replica replica(config, dp, ledger, expected_activation_bytes(config));
   if (!config.training.load.empty()) {

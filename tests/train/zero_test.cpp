@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "account/parameter_table.h"
+#include "core/error.h"
 #include "kernels/device.h"
+#include "spec/model_config.h"
 #include "toy_run.h"
+#include "train/process_memory.h"
 #include "train/run_data.h"
 #include "train/summary.h"
 #include "train/thread_ranks.h"
@@ -137,6 +140,29 @@ TEST_F(ZeroTest, OverlapAndPrefetchDoNotChangeABit) {
     for (const char* prefetch : {",prefetch=0", ",prefetch=1", ",prefetch=2", ",prefetch=9"}) {
       expect_the_same_bits(off, record(layout + prefetch), layout + prefetch);
     }
+  }
+}
+
+TEST_F(ZeroTest, IsAdvisedWhereARunDoesNotFit) {
+  spec::RunConfig config = config_for("dp=8");
+  config.model = spec::find_model_preset("gpt2-124m")->config;
+  config.model.vocab_size = 256;
+  const int64_t machine = machine_memory_bytes();
+  const auto total = [&](int64_t stage) {
+    config.parallelism.zero_stage = stage;
+    return total_bytes(predict(config, 0), 8);
+  };
+  // Layers until stage 3 fits this machine and stage 2 does not.
+  while (total(2) <= machine) config.model.num_hidden_layers += 8;
+  ASSERT_LE(total(3), machine);
+  total(0);
+  try {
+    check_run_fits(config, 0, 8, "the run");
+    FAIL() << "fits";
+  } catch (const core::MemoryError& error) {
+    EXPECT_NE(std::string(error.what()).find("parallelism.zero_stage = 3 would take"),
+              std::string::npos)
+        << error.what();
   }
 }
 
