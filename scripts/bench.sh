@@ -8,3 +8,4 @@ for benchmark in "$build"/bench/bench_*; do
   if [ -f "$benchmark" ] && [ -x "$benchmark" ]; then "$benchmark" "$@"; fi
 done
 "$build/tessera" bench step
+"$build/tessera" bench comm --collective all -b 8 -e 64M -f 8 --copy

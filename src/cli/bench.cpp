@@ -132,6 +132,8 @@ void add_bench_verb(CLI::App& app, int& status) {
       ->capture_default_str();
   step->add_flag("--json", options->json, "Print one JSON object");
   step->callback([options, &status] { status = bench_step(*options); });
+
+  add_bench_comm_action(*verb, status);
 }
 
 }  // namespace tessera::cli

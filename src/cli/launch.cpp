@@ -31,18 +31,18 @@ struct LaunchFlags {
   std::vector<std::string> command;
 };
 
-/// Of the verbs only `train` is made to run as one of several ranks.
-void check_verb(const std::string& verb) {
-  if (verb == "train") return;
+/// What is made to run as one of several ranks.
+void check_command(const std::vector<std::string>& command) {
+  if (command[0] == "train") return;
+  if (command[0] == "bench" && command.size() > 1 && command[1] == "comm") return;
   throw ConfigError(
-      fmt::format("launch starts the ranks of `tessera train`, not of \"{}\": tessera launch "
-                  "--nproc-per-node N "
-                  "-- train CONFIG.toml …",
-                  verb));
+      fmt::format("launch starts the ranks of `tessera train` or `tessera bench comm`, not of "
+                  "\"{}\": tessera launch --nproc-per-node N -- train CONFIG.toml …",
+                  command[0]));
 }
 
 int run_launch(const LaunchFlags& flags) {
-  check_verb(flags.command.front());
+  check_command(flags.command);
   train::check_no_foreign_world([](const char* name) { return std::getenv(name); });
   train::LaunchOptions options;
   options.cores = train::usable_cores();
