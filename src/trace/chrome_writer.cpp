@@ -144,12 +144,27 @@ void ChromeWriter::add_metadata(std::string_view what, int tid, std::string_view
   buffer_ += "}}";
 }
 
-void ChromeWriter::add_event(const Span& span) {
-  const int tid = static_cast<int>(span.lane);
-  if (!std::exchange(named_[static_cast<size_t>(tid)], true)) {
-    add_metadata("thread_name", tid, "name", name_of(span.lane));
-    add_metadata("thread_sort_index", tid, "sort_index", std::to_string(tid));
+int ChromeWriter::row_of(const Span& span) {
+  const int lane = static_cast<int>(span.lane);
+  std::vector<int64_t>& ends = row_ends_[static_cast<size_t>(lane)];
+  const bool nests = span.lane == Lane::compute || span.lane == Lane::host;
+  size_t row = 0;
+  while (!nests && row < ends.size() && ends[row] > span.begin_ns) ++row;
+  const int tid = lane + 10 * static_cast<int>(row);
+  if (nests ? ends.empty() : row == ends.size()) {
+    ends.push_back(0);
+    std::string name = name_of(span.lane);
+    if (row > 0) name += ' ' + std::to_string(row + 1);
+    add_metadata("thread_name", tid, "name", name);
+    add_metadata("thread_sort_index", tid, "sort_index",
+                 std::to_string(10 * lane + static_cast<int>(row)));
   }
+  ends[row] = std::max(ends[row], span.end_ns);
+  return tid;
+}
+
+void ChromeWriter::add_event(const Span& span) {
+  const int tid = row_of(span);
   begin_event();
   buffer_ += std::to_string(tid);
   ((buffer_ += ",\"ph\":\"X\",\"cat\":\"") += category_of(span.lane)) += "\",\"name\":";

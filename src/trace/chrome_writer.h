@@ -15,9 +15,11 @@
 
 namespace tessera::trace {
 
-/// One rank's trace, written while the run goes on. After each write() the file is whole JSON, so
-/// that a run which is killed leaves a picture of all it had written, and no more is held in memory
-/// than what is being written.
+/// One rank's trace. A viewer wants spans of a row to lie apart or in each other. Those of the
+/// computing thread do; collectives of two groups on one axis may overlap, and the later one moves
+/// to a row below, "dp 2", whose tid is 10 more. The trace is written while the run goes on. After
+/// each write() the file is whole JSON, so that a run which is killed leaves a picture of all it
+/// had written, and no more is held in memory than what is being written.
 class ChromeWriter {
  public:
   /// Makes `folder`/rank-R.json, and the folder where it is missing. A file of that name, of an
@@ -32,6 +34,8 @@ class ChromeWriter {
 
  private:
   void add_event(const Span& span);
+  /// The tid of a span: its lane's, or another below it where that one is still taken.
+  int row_of(const Span& span);
   void add_metadata(std::string_view what, int tid, std::string_view key, std::string_view value);
   void begin_event();
   void flush();
@@ -39,11 +43,12 @@ class ChromeWriter {
   std::string path_;
   core::Descriptor file_;
   int rank_;
-  int64_t origin_ns_;                    // now_ns() of this host at time 0
-  int64_t end_ = 0;                      // of the events in the file
-  bool empty_ = true;                    // no event yet
-  std::string buffer_;                   // what goes to end_ next
-  std::array<bool, kNumLanes> named_{};  // lanes that the file has named
+  int64_t origin_ns_;   // now_ns() of this host at time 0
+  int64_t end_ = 0;     // of the events in the file
+  bool empty_ = true;   // no event yet
+  std::string buffer_;  // what goes to end_ next
+  // By lane: the ends of the latest spans of its rows, of as many rows as the file has named.
+  std::array<std::vector<int64_t>, kNumLanes> row_ends_;
 };
 
 }  // namespace tessera::trace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/file.h"
@@ -57,7 +58,7 @@ TEST_F(ChromeWriterTest, WritesWhatChromeTakes) {
   EXPECT_EQ(events[1]["args"]["sort_index"], 1);
   EXPECT_EQ(events[2], json::parse(R"({"pid": 1, "tid": 2, "ph": "M", "name": "thread_name",
                                        "args": {"name": "dp"}})"));
-  EXPECT_EQ(events[3]["name"], "thread_sort_index");
+  EXPECT_EQ(events[3]["args"]["sort_index"], 20);
   EXPECT_EQ(events[4], json::parse(R"({"pid": 1, "tid": 2, "ph": "X", "name": "all-gather",
                                        "cat": "comm", "ts": 2.001, "dur": 2.999,
                                        "args": {"step": 7, "unit": "layers.3", "axis": "dp",
@@ -79,6 +80,20 @@ TEST_F(ChromeWriterTest, PutsASpanBeforeThoseItHolds) {
   ChromeWriter chrome = writer();
   chrome.write({span("inner", Lane::compute, 10, 20), span("outer", Lane::compute, 10, 30)});
   EXPECT_EQ(spans()[0]["name"], "outer");
+}
+
+TEST_F(ChromeWriterTest, GivesCollectivesThatOverlapRowsOfTheirOwn) {
+  ChromeWriter chrome = writer();
+  chrome.write({span("a", Lane::dp, 10, 20), span("b", Lane::dp, 15, 30),
+                span("c", Lane::dp, 20, 25), span("d", Lane::tp, 16, 18)});
+  chrome.write({span("e", Lane::dp, 26, 40), span("f", Lane::dp, 27, 28)});
+  std::map<std::string, int> tids;
+  for (const json& event : spans()) tids[event["name"]] = event["tid"];
+  const std::map<std::string, int> expected = {{"a", 2}, {"b", 12}, {"c", 2},
+                                               {"d", 1}, {"e", 2},  {"f", 22}};
+  EXPECT_EQ(tids, expected);
+  const ChromeTrace trace = read_chrome_trace(chrome.path());
+  EXPECT_EQ(trace.threads.at({0, 12}), "dp 2");
 }
 
 TEST_F(ChromeWriterTest, TakesAnyNameAndATimeBeforeTheOrigin) {
