@@ -20,6 +20,6 @@ for config in examples/first_run.toml examples/llama_10m.toml; do
   for numerics in fast invariant; do
     build/tessera verify "$config" --training.precision fp32 --training.numerics "$numerics" \
       --optimizer.lr 3e-4 --steps 20 \
-      --layouts "${layouts#; }; dp=2,recompute=selective; dp=3,micro_batch=1"
+      --layouts "${layouts#; }; dp=2,recompute=selective; dp=3,micro_batch=1; dp=2,zero=1; dp=3,zero=2,micro_batch=1; dp=2,zero=3; dp=4,zero=3,shard=2,accumulate=2; dp=3,zero=3,recompute=full"
   done
 done

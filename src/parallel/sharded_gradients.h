@@ -38,10 +38,10 @@ class ShardedGradients final : public StepHooks {
   DataParallel& dp_;
   bool overlap_;
   int64_t passes_left_ = 0;
-  GradientReduction reduction_;
   Buffer embedding_, head_;
   std::vector<Buffer> blocks_;
   size_t next_block_ = 0;
+  GradientReduction reduction_;  // ends before the buffers that it reads
 };
 
 }  // namespace tessera::parallel
