@@ -11,6 +11,8 @@
 namespace tessera::comm {
 
 void all_reduce(Member& member, View inout, ReduceOp op, int64_t& sent);
+/// What all_reduce does between two ranks, with the first elements of inout.
+void all_reduce_pair(Member& member, View inout, ReduceOp op, int64_t elements);
 void reduce_scatter(Member& member, View out, ConstView in, ReduceOp op, int64_t& sent);
 void all_gather(Member& member, View out, ConstView in, int64_t& sent);
 void broadcast(Member& member, View inout, int root, int64_t& sent);

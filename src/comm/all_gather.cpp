@@ -5,9 +5,9 @@
 // N − 1 ranks.
 
 #include <algorithm>
-#include <cstring>
 
 #include "comm/algorithms.h"
+#include "comm/copy.h"
 #include "comm/partition.h"
 
 namespace tessera::comm {
@@ -25,15 +25,15 @@ void all_gather(Member& member, View out, ConstView in, int64_t& sent) {
       const std::byte* mine = at(in, range.begin);
       member.post_to_all(mine, range.count * width);
       if (own != mine && range.count > 0) {
-        std::memcpy(own, mine, static_cast<size_t>(range.count * width));
+        copy_of_whole(own, mine, range.count * width, out.bytes());
       }
     }
     if (k >= 1) {
       const Range range = piece_of(whole, piece, k - 1);
       for (int from = 0; from < member.size(); ++from) {
         if (from == member.rank() || range.count == 0) continue;
-        std::memcpy(at(out, from * whole.count + range.begin), member.piece_for_all(from),
-                    static_cast<size_t>(range.count * width));
+        copy_of_whole(at(out, from * whole.count + range.begin), member.piece_for_all(from),
+                      range.count * width, out.bytes());
       }
     }
     if (k < pieces) member.take_turn();

@@ -1,4 +1,4 @@
-// All-reduce by direct reduce-scatter and all-gather.
+// All-reduce by direct reduce-scatter and all-gather; between two ranks all_reduce_pair.cpp.
 //
 // Idea: rank r owns chunk r. Everybody posts each chunk for its owner; the owner sums it in rank
 // order, which makes the result independent of timing, and posts the result for all. The two halves
@@ -13,9 +13,8 @@
 // Bytes: S − chunk_r posted for the owners, (N − 1) · chunk_r of results: 2(N − 1)/N · S when the
 // chunks are even, the least that any all-reduce can do.
 
-#include <cstring>
-
 #include "comm/algorithms.h"
+#include "comm/copy.h"
 #include "comm/partition.h"
 #include "core/fault.h"
 
@@ -34,6 +33,8 @@ class AllReduce {
         elements_(inout.elements()) {
     if (TESSERA_FAULT("comm_dropped_tail")) elements_ -= elements_ % member.size();
   }
+
+  int64_t elements() const { return elements_; }
 
   int64_t num_pieces() const {
     return std::max<int64_t>(
@@ -59,8 +60,8 @@ class AllReduce {
     for (int owner = 0; owner < member_.size(); ++owner) {
       const Range range = piece_of_rank(owner, k);
       if (owner == member_.rank() || range.count == 0) continue;
-      std::memcpy(at(inout_, range.begin), member_.piece_for_all(owner),
-                  static_cast<size_t>(range.count * width_));
+      copy_of_whole(at(inout_, range.begin), member_.piece_for_all(owner), range.count * width_,
+                    inout_.bytes());
     }
   }
 
@@ -82,6 +83,10 @@ class AllReduce {
 void all_reduce(Member& member, View inout, ReduceOp op, int64_t& sent) {
   member.enter({OperationKind::all_reduce, op, inout.dtype, 0, inout.elements(), 0}, &sent);
   AllReduce work(member, inout, op);
+  if (member.size() == 2) {
+    all_reduce_pair(member, inout, op, work.elements());
+    return member.finish();
+  }
   const int64_t pieces = work.num_pieces();
   for (int64_t k = 0; k < pieces + 2; ++k) {
     if (k >= 2) work.collect(k - 2);

@@ -5,9 +5,9 @@
 // ranks.
 
 #include <algorithm>
-#include <cstring>
 
 #include "comm/algorithms.h"
+#include "comm/copy.h"
 #include "comm/partition.h"
 
 namespace tessera::comm {
@@ -27,8 +27,8 @@ void broadcast(Member& member, View inout, int root, int64_t& sent) {
     if (member.rank() != root && k >= 1) {
       const Range range = piece_of(whole, piece, k - 1);
       if (range.count > 0) {
-        std::memcpy(at(inout, range.begin), member.piece_for_all(root),
-                    static_cast<size_t>(range.count * width));
+        copy_of_whole(at(inout, range.begin), member.piece_for_all(root), range.count * width,
+                      inout.bytes());
       }
     }
     if (k < pieces) member.take_turn();

@@ -1,8 +1,8 @@
 #include "comm/member.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "comm/copy.h"
 #include "comm/cores.h"
 #include "comm/report.h"
 #include "core/error.h"
@@ -95,7 +95,7 @@ void Member::finish() {
 }
 
 void Member::post_uncounted(int peer, const void* data, int64_t bytes) {
-  std::memcpy(board_.box(rank_, turn_ + 1, peer), data, static_cast<size_t>(bytes));
+  copy_for_peer(board_.box(rank_, turn_ + 1, peer), data, bytes);
 }
 
 void Member::post(int peer, const void* data, int64_t bytes) {
@@ -106,7 +106,7 @@ void Member::post(int peer, const void* data, int64_t bytes) {
 
 void Member::post_to_all(const void* data, int64_t bytes) {
   if (bytes == 0) return;
-  std::memcpy(board_.box(rank_, turn_ + 1, rank_), data, static_cast<size_t>(bytes));
+  copy_for_peer(board_.box(rank_, turn_ + 1, rank_), data, bytes);
   *sent_ += bytes * (size() - 1);
 }
 

@@ -8,8 +8,8 @@
 // Steps: ceil(S / cell), sender and receiver at work at once. Bytes: S.
 
 #include <algorithm>
-#include <cstring>
 
+#include "comm/copy.h"
 #include "comm/member.h"
 
 namespace tessera::comm {
@@ -29,7 +29,7 @@ void Member::send(const void* data, Operation operation, int64_t* sent, bool may
     cell.step = step();
     const int64_t part = std::min(bytes - done, board_.layout().cell_bytes);
     if (part > 0) {
-      std::memcpy(&cell + 1, static_cast<const std::byte*>(data) + done, static_cast<size_t>(part));
+      copy_for_peer(&cell + 1, static_cast<const std::byte*>(data) + done, part);
     }
     *sent += part;
     done += part;
@@ -58,7 +58,7 @@ void Member::recv(void* data, Operation operation, bool may_spin) {
     }
     const int64_t part = std::min(bytes - done, board_.layout().cell_bytes);
     if (part > 0) {
-      std::memcpy(static_cast<std::byte*>(data) + done, &cell + 1, static_cast<size_t>(part));
+      copy_of_whole(static_cast<std::byte*>(data) + done, &cell + 1, part, bytes);
     }
     done += part;
     advance(channel.drained, ++drained);
