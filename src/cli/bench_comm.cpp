@@ -273,7 +273,7 @@ void add_work(CLI::App& verb, Options& options) {
   verb.add_option("-d,--datatype", options.dtype, "Of the elements")
       ->check(names_of(dtypes()))
       ->capture_default_str();
-  verb.add_option("-r,--root", options.bench.root, "Of broadcast")
+  verb.add_option("-r,--root", options.bench.root, "Of broadcast, gather and scatter")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   verb.add_option("-n,--iters", options.bench.iterations, "Timed; the median counts")
@@ -297,8 +297,8 @@ void add_bench_comm_action(CLI::App& bench_verb, int& status) {
       "comm", "The collectives between ranks, as nccl-tests measures them");
   verb->footer(
       "Starts ranks of its own on this host, or is a rank where a launcher has started it: tessera "
-      "launch, torchrun, mpirun. busbw is algbw times 2(n-1)/n for all_reduce, (n-1)/n for "
-      "all_gather and reduce_scatter, 1 for the others. Exit status 4 when a value was wrong.");
+      "launch, torchrun, mpirun. busbw is algbw times 2(n-1)/n for all_reduce, 1 for broadcast "
+      "and sendrecv, (n-1)/n for the others. Exit status 4 when a value was wrong.");
   add_sizes(*verb, *options);
   add_work(*verb, *options);
   verb->add_option("--nproc-per-node,--nproc_per_node", options->num_ranks, "Ranks to start")

@@ -42,11 +42,14 @@ int two_rings(int n) {
 }
 
 constexpr MeasuredKind kKinds[] = {
-    {Measured::all_reduce, "all_reduce", true, false, false, twice_share, two_rings},
-    {Measured::all_gather, "all_gather", false, false, true, share, ring},
-    {Measured::reduce_scatter, "reduce_scatter", true, false, true, share, ring},
-    {Measured::broadcast, "broadcast", false, true, false, one, one_hop},
-    {Measured::send_recv, "sendrecv", false, false, false, one, one_hop},
+    {Measured::all_reduce, "all_reduce", true, false, false, false, twice_share, two_rings},
+    {Measured::all_gather, "all_gather", false, false, false, true, share, ring},
+    {Measured::reduce_scatter, "reduce_scatter", true, false, true, false, share, ring},
+    {Measured::all_to_all, "alltoall", false, false, true, true, share, ring},
+    {Measured::broadcast, "broadcast", false, true, false, false, one, one_hop},
+    {Measured::gather, "gather", false, true, false, true, share, ring},
+    {Measured::scatter, "scatter", false, true, true, false, share, ring},
+    {Measured::send_recv, "sendrecv", false, false, false, false, one, one_hop},
 };
 
 constexpr int64_t kPeriod = 1021;  // a prime: no share of a power of two begins with the same value
@@ -193,17 +196,15 @@ CollectiveBench::CollectiveBench(Communicator& comm, int64_t max_bytes,
 CollectiveBench::~CollectiveBench() = default;
 
 CollectiveBench::Arguments CollectiveBench::arguments(const MeasuredKind& kind, int64_t bytes) {
-  const int64_t parts = kind.shared ? comm_.size() : 1;
+  const int64_t parts = kind.whole_in || kind.whole_out ? comm_.size() : 1;
   const int64_t size = core::size_of(options_.dtype);
   const int64_t count = std::max<int64_t>(1, bytes / (parts * size));
   Arguments arguments;
   arguments.count = count;
   arguments.bytes = count * parts * size;
   CHECK(arguments.bytes <= max_bytes_, "a size within the buffers");
-  const bool whole_in = kind.what != Measured::all_gather;
-  const bool whole_out = kind.what != Measured::reduce_scatter;
-  arguments.in = {in_.get(), options_.dtype, {whole_in ? count * parts : count}};
-  arguments.out = {out_.get(), options_.dtype, {whole_out ? count * parts : count}};
+  arguments.in = {in_.get(), options_.dtype, {kind.whole_in ? count * parts : count}};
+  arguments.out = {out_.get(), options_.dtype, {kind.whole_out ? count * parts : count}};
   return arguments;
 }
 
@@ -216,8 +217,14 @@ void CollectiveBench::call(const MeasuredKind& kind, const Arguments& arguments)
       return comm_.all_gather(arguments.out, arguments.in);
     case Measured::reduce_scatter:
       return comm_.reduce_scatter(arguments.out, arguments.in, options_.op);
+    case Measured::all_to_all:
+      return comm_.all_to_all(arguments.out, arguments.in);
     case Measured::broadcast:
       return comm_.broadcast(arguments.out, options_.root);
+    case Measured::gather:
+      return comm_.gather(arguments.out, arguments.in, options_.root);
+    case Measured::scatter:
+      return comm_.scatter(arguments.out, arguments.in, options_.root);
     case Measured::send_recv: {
       if (n == 1) return;
       Handle received = comm_.start(Call::recv(arguments.out, (comm_.rank() + n - 1) % n));
@@ -227,39 +234,45 @@ void CollectiveBench::call(const MeasuredKind& kind, const Arguments& arguments)
   }
 }
 
-/// Values of all ranks that are wrong after a call. Leaves zeros: sums of sums would overflow.
-int64_t CollectiveBench::verify(const MeasuredKind& kind, const Arguments& arguments) {
+/// Values of this rank's result that are not what they should be.
+int64_t CollectiveBench::wrong_values(const MeasuredKind& kind, const Arguments& arguments) const {
   const int n = comm_.size();
   const int rank = comm_.rank();
   const int64_t count = arguments.count;
-  const View& out = arguments.out;
-  const bool in_place = kind.what == Measured::all_reduce || kind.what == Measured::broadcast;
-  const Values mine = values_of(rank);
-  const bool alone = n == 1 && kind.what == Measured::send_recv;  // nobody to send to
-  fill(arguments.in, mine);
-  // Where the result is expected, there are other values before.
-  fill(out, in_place || alone ? mine : table([](int64_t) { return 99.0; }));
-  call(kind, arguments);
-
-  const double tolerance =
-      kind.reduces && options_.op == ReduceOp::average ? rounding(options_.dtype) : 0;
-  int64_t wrong = 0;
+  if (kind.what == Measured::gather && rank != options_.root) return 0;
+  // Where in the argument of those it comes from a result begins.
+  const int64_t first = kind.whole_in ? rank * count : 0;
   if (kind.reduces) {
+    const double tolerance = options_.op == ReduceOp::average ? rounding(options_.dtype) : 0;
     const Values sums = table([&](int64_t i) { return reduced(n, i, options_.op); });
-    const int64_t first = kind.shared ? rank * count : 0;
-    wrong = count_wrong(out, 0, count, sums, first, tolerance);
-  } else if (kind.what == Measured::all_gather) {
-    for (int from = 0; from < n; ++from) {
-      wrong += count_wrong(out, from * count, count, values_of(from), 0, 0);
-    }
-  } else {
-    const int from = kind.rooted ? options_.root : (rank + n - 1) % n;
-    wrong = count_wrong(out, 0, count, values_of(from), 0, 0);
+    return count_wrong(arguments.out, 0, count, sums, first, tolerance);
   }
+  if (!kind.whole_out) {
+    const int from = kind.rooted ? options_.root : (rank + n - 1) % n;
+    return count_wrong(arguments.out, 0, count, values_of(from), first, 0);
+  }
+  int64_t wrong = 0;
+  for (int from = 0; from < n; ++from) {
+    wrong += count_wrong(arguments.out, from * count, count, values_of(from), first, 0);
+  }
+  return wrong;
+}
+
+/// Values of all ranks that are wrong after a call. Leaves zeros: sums of sums would overflow.
+int64_t CollectiveBench::verify(const MeasuredKind& kind, const Arguments& arguments) {
+  const int n = comm_.size();
+  const bool in_place = kind.what == Measured::all_reduce || kind.what == Measured::broadcast;
+  const bool alone = n == 1 && kind.what == Measured::send_recv;  // nobody to send to
+  const Values mine = values_of(comm_.rank());
+  fill(arguments.in, mine);
+  // Where a result is expected, there are other values before.
+  fill(arguments.out, in_place || alone ? mine : table([](int64_t) { return 99.0; }));
+  call(kind, arguments);
+  const int64_t wrong = wrong_values(kind, arguments);
   std::vector<int64_t> everywhere(static_cast<size_t>(n));
-  comm_.all_gather(View{everywhere.data(), DType::i64, {n}}, View{&wrong, DType::i64, {1}});
+  comm_.all_gather(View{everywhere.data(), DType::i64, {n}}, ConstView{&wrong, DType::i64, {1}});
   std::memset(in_.get(), 0, static_cast<size_t>(arguments.in.bytes()));
-  std::memset(out_.get(), 0, static_cast<size_t>(out.bytes()));
+  std::memset(out_.get(), 0, static_cast<size_t>(arguments.out.bytes()));
   return std::accumulate(everywhere.begin(), everywhere.end(), int64_t{0});
 }
 

@@ -11,7 +11,16 @@
 namespace tessera::comm {
 
 /// What can be measured.
-enum class Measured : uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, send_recv };
+enum class Measured : uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  broadcast,
+  gather,
+  scatter,
+  send_recv
+};
 
 /// One of them, and how it counts. S is the larger of a rank's argument and result in bytes.
 struct MeasuredKind {
@@ -19,9 +28,10 @@ struct MeasuredKind {
   const char* name;  ///< "all_reduce", as on the command line
   bool reduces;
   bool rooted;
-  bool shared;           ///< S is of all ranks together: count = S / (ranks · size of an element)
-  double (*bus)(int n);  ///< busbw = bus · S / t: bytes that the slowest link must carry, over S
-  int (*hops)(int n);    ///< messages one after the other that a rank waits for, by the ring
+  bool whole_in;         ///< the argument holds `count` elements for each rank,
+  bool whole_out;        ///< and the result; else `count` in all
+  double (*bus)(int n);  ///< busbw = bus · S / t: bytes that the busiest link must carry, over S
+  int (*hops)(int n);    ///< messages one after the other that a rank waits for, in a ring
 };
 std::span<const MeasuredKind> measured_kinds();
 
@@ -60,6 +70,7 @@ class CollectiveBench {
   struct Arguments;
   Arguments arguments(const MeasuredKind& kind, int64_t bytes);
   void call(const MeasuredKind& kind, const Arguments& arguments);
+  int64_t wrong_values(const MeasuredKind& kind, const Arguments& arguments) const;
   int64_t verify(const MeasuredKind& kind, const Arguments& arguments);
   double slowest(double seconds);
   int64_t calls_of_an_iteration(const MeasuredKind& kind, const Arguments& arguments);

@@ -23,7 +23,8 @@ std::string measure_all(comm::Communicator& comm, CollectiveBenchOptions options
   for (const MeasuredKind& kind : comm::measured_kinds()) {
     for (const int64_t bytes : {1, 1000, 10000}) {
       const CollectiveTime time = bench.measure(kind, bytes);
-      const int64_t unit = core::size_of(options.dtype) * (kind.shared ? comm.size() : 1);
+      const int64_t unit =
+          core::size_of(options.dtype) * (kind.whole_in || kind.whole_out ? comm.size() : 1);
       const std::string what = std::string(kind.name) + " of " + std::to_string(bytes) + ": ";
       if (time.wrong != 0) return what + std::to_string(time.wrong) + " wrong";
       if (time.bytes != time.count * unit) return what + "bytes " + std::to_string(time.bytes);
@@ -73,7 +74,7 @@ TEST(CollectiveBench, GivesEveryRankTheSameTime) {
 }
 
 TEST(CollectiveBench, CountsBusBandwidthAsNcclTestsDo) {
-  const double expected[] = {1.5, 0.75, 0.75, 1, 1};  // of four ranks
+  const double expected[] = {1.5, 0.75, 0.75, 0.75, 1, 0.75, 0.75, 1};  // of four ranks
   int i = 0;
   for (const MeasuredKind& kind : comm::measured_kinds()) {
     EXPECT_EQ(kind.bus(4), expected[i++]) << kind.name;

@@ -4,7 +4,7 @@
 
 expect_status 0 bench comm -b 8 -e 64K -f 16 -n 2 --collective all --nproc-per-node 3 --copy
 expect_says '^# *size *count *type *redop *root *time *algbw *busbw *#wrong of copy$'
-for collective in all_reduce all_gather reduce_scatter broadcast sendrecv; do
+for collective in all_reduce all_gather reduce_scatter alltoall broadcast gather scatter sendrecv; do
   expect_says "^# $collective: 3 ranks on shm"
 done
 expect_says '^ *32768 *8192 *float *sum *-1 .* 0 *[0-9.]*$'
