@@ -6,10 +6,10 @@ JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
-.PHONY: help setup build run test bench lint format asan tsan nightly peers bench-peers clean
+.PHONY: help setup build run test bench lint format asan tsan nightly peers bench-peers bench-peers-comm clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
 setup:  ## install the Debian packages that are missing (packages.txt)
 	@scripts/setup.sh build
@@ -64,6 +64,9 @@ peers: .venv/ready  ## a Python environment with PyTorch, for benchmarks and fix
 
 bench-peers: build peers  ## Tessera and PyTorch on the same step, in one run
 	.venv/bin/python bench/peers/step.py $(ARGS)
+
+bench-peers-comm: build peers  ## Tessera's all-reduce, gloo's and Open MPI's, in one run
+	.venv/bin/python bench/peers/all_reduce.py $(ARGS)
 
 clean:  ## remove what was built (runs/ stays)
 	rm -rf build
