@@ -92,10 +92,25 @@ void read_block(const WeightBlock& block, core::View out) {
   copy_as<core::bf16>(block, out);
 }
 
-void ForeignWeights::read(const account::Parameter& parameter, core::View out) const {
+void ForeignWeights::read_from(const account::Parameter& parameter, int64_t first,
+                               core::View out) const {
   const auto found = blocks.find(parameter.name);
   CHECK(found != blocks.end(), "a parameter that the files were not opened for");
-  read_block(found->second, out.reshaped(parameter.shape));
+  const int64_t columns = parameter.shape.last();
+  CHECK(first >= 0 && first + out.elements() <= parameter.elements());
+  // The rest of a row, whole rows, the beginning of a row.
+  for (int64_t done = 0; done < out.elements();) {
+    const int64_t column = (first + done) % columns;
+    const int64_t left = out.elements() - done;
+    const bool whole_rows = column == 0 && left >= columns;
+    const int64_t width = whole_rows ? columns : std::min(columns - column, left);
+    const int64_t rows = whole_rows ? left / columns : 1;
+    WeightBlock block = found->second;
+    block.data += ((first + done) / columns * block.row_stride + column * block.column_stride) *
+                  size_of(block.type);
+    read_block(block, out.slice(done, {rows, width}));
+    done += rows * width;
+  }
 }
 
 }  // namespace tessera::formats

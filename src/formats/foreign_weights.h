@@ -40,7 +40,11 @@ struct ForeignWeights {
 
   /// Fills `out` (fp32 or bf16, of the parameter's elements). The parameter is one of the table
   /// that the files were opened for.
-  void read(const account::Parameter& parameter, core::View out) const;
+  void read(const account::Parameter& parameter, core::View out) const {
+    read_from(parameter, 0, out);
+  }
+  /// Fills `out`, of any shape, with the parameter's elements from number `first` on.
+  void read_from(const account::Parameter& parameter, int64_t first, core::View out) const;
 
   // What the openers below fill.
   std::map<std::string, WeightBlock> blocks;  ///< by canonical name

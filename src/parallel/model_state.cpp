@@ -109,31 +109,37 @@ bool ModelState::is_split(const account::Parameter& parameter) const {
   return parameter.trainable ? place_.sharding.shards > 1 : place_.sharding.shards_weights();
 }
 
-ModelState::OwnedPart ModelState::owned_part_of(StateKind kind,
-                                                const account::Parameter& parameter) const {
-  OwnedPart part;
-  part.view =
-      parameter.trainable ? owned_trained(kind, parameter.unit) : owned_frozen(parameter.unit);
+ElementRange ModelState::owned_range(const account::Parameter& parameter,
+                                     int64_t shard_rank) const {
+  if (!is_split(parameter)) return {0, parameter.elements()};
   const account::Unit& unit = table_.units[static_cast<size_t>(parameter.unit)];
-  const int64_t in_buffer = parameter.offset - (parameter.trainable ? unit.trainable_begin : 0);
-  const int64_t share = part.view ? part.view.elements() : 0;
-  const int64_t part_begin = is_split(parameter) ? place_.shard_rank * share : 0;
-  const int64_t first = std::max(in_buffer, part_begin);
-  const int64_t end = std::min(in_buffer + parameter.elements(), part_begin + share);
-  if (first >= end) return {View{nullptr, part.view.dtype, {0}}, {}};
-  part.range = {first - in_buffer, end - first};
-  part.view = part.view.slice(first - part_begin, {end - first});
-  return part;
+  const int64_t elements = parameter.trainable ? unit.trainable_elements() : unit.frozen_elements();
+  const int64_t share = padded(elements, place_.sharding.shards) / place_.sharding.shards;
+  const int64_t begin = begin_in_buffer(parameter);
+  const int64_t first = std::max(begin, shard_rank * share);
+  const int64_t end = std::min(begin + parameter.elements(), (shard_rank + 1) * share);
+  if (first >= end) return {};
+  return {first - begin, end - first};
 }
 
-ElementRange ModelState::owned_range(const account::Parameter& parameter) const {
-  return owned_part_of(StateKind::weights, parameter).range;
+int64_t ModelState::begin_in_buffer(const account::Parameter& parameter) const {
+  const account::Unit& unit = table_.units[static_cast<size_t>(parameter.unit)];
+  return parameter.offset - (parameter.trainable ? unit.trainable_begin : 0);
+}
+
+View ModelState::owned_part_of(StateKind kind, const account::Parameter& parameter) const {
+  const View part =
+      parameter.trainable ? owned_trained(kind, parameter.unit) : owned_frozen(parameter.unit);
+  const ElementRange range = owned_range(parameter);
+  if (range.count == 0) return {nullptr, part.dtype, {0}};
+  const int64_t part_begin = is_split(parameter) ? place_.shard_rank * part.elements() : 0;
+  return part.slice(begin_in_buffer(parameter) + range.first - part_begin, {range.count});
 }
 
 View ModelState::owned(StateKind kind, const account::Parameter& parameter) const {
-  if (has(kind, parameter)) return owned_part_of(kind, parameter).view;
+  if (has(kind, parameter)) return owned_part_of(kind, parameter);
   CHECK(kind == StateKind::master, "a moment of what is frozen");
-  return owned_part_of(StateKind::weights, parameter).view;
+  return owned_part_of(StateKind::weights, parameter);
 }
 
 View ModelState::whole(StateKind kind, const account::Parameter& parameter) const {

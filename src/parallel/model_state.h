@@ -65,7 +65,11 @@ class ModelState {
   /// all.
   bool is_split(const account::Parameter& parameter) const;
   /// The elements of a parameter that this rank owns; may be none.
-  ElementRange owned_range(const account::Parameter& parameter) const;
+  ElementRange owned_range(const account::Parameter& parameter) const {
+    return owned_range(parameter, place_.shard_rank);
+  }
+  /// Those that rank `shard_rank` of a shard group owns.
+  ElementRange owned_range(const account::Parameter& parameter, int64_t shard_rank) const;
   /// Those of one kind of state, [count]. Without a master of its own, master is weights.
   View owned(StateKind kind, const account::Parameter& parameter) const;
   /// All of it, [shape], where it is not split.
@@ -101,11 +105,9 @@ class ModelState {
   };
   const UnitState& at(int unit) const { return units_[static_cast<size_t>(unit)]; }
   static View view_of(const core::Tensor& tensor) { return tensor ? tensor.view() : View{}; }
-  struct OwnedPart {
-    View view;
-    ElementRange range;
-  };
-  OwnedPart owned_part_of(StateKind kind, const account::Parameter& parameter) const;
+  View owned_part_of(StateKind kind, const account::Parameter& parameter) const;
+  /// Elements before the parameter in the unit's buffer of what is frozen or trained like it.
+  int64_t begin_in_buffer(const account::Parameter& parameter) const;
   /// This rank's part of a buffer of `held`, which is either all of the unit or that part.
   View owned_part(View held, bool sharded) const;
 

@@ -14,6 +14,8 @@
 
 namespace tessera::train {
 
+class CheckpointReader;
+
 /// What a checkpoint says about the run that it belongs to.
 struct CheckpointHeader {
   int64_t step = 0;  ///< optimizer steps done
@@ -23,10 +25,10 @@ struct CheckpointHeader {
   std::string layout;   ///< "dp=4", for people
 };
 
-/// Saves to `folder`, all ranks together: parameter i of the table is written by rank i mod N, so
-/// that no rank waits while another writes alone. Throws RunError on every rank when one of them
-/// failed (a full disk, for instance); the temporary folder is removed, and every other checkpoint
-/// is as it was.
+/// Saves to `folder`, all ranks together: each writes what it owns to a file of its own, straight
+/// from memory, and what several own is written by one of them, in turns. Throws RunError on every
+/// rank when one of them failed (a full disk, for instance); the temporary folder is removed, and
+/// every other checkpoint is as it was.
 void save_checkpoint(const std::filesystem::path& folder, const parallel::ModelState& state,
                      parallel::DataParallel& dp, const CheckpointHeader& header);
 
@@ -42,11 +44,19 @@ enum class LoadWhat : uint8_t {
   base         ///< the same to start a training: adapters that are missing stay as they are
 };
 
-/// Loads a checkpoint, whatever layout and precision wrote it, after verifying it. Throws RunError
-/// that says what is damaged; ConfigError that lists every tensor that is missing, unknown or of
-/// another shape than the model's.
+/// Of a load that several ranks take part in: each verifies the checksums of every `ranks`-th file,
+/// and all have to learn whether one of them found something.
+struct VerifyShare {
+  int64_t rank = 0;
+  int64_t ranks = 1;
+};
+
+/// Loads what this rank owns from a checkpoint, whatever layout and precision wrote it, after
+/// verifying it. Weights that are whole on every rank have then to be shared (Replica). Throws
+/// RunError that says what is damaged; ConfigError that lists every tensor that is missing, unknown
+/// or of another shape than the model's.
 CheckpointHeader load_checkpoint(const std::filesystem::path& folder, parallel::ModelState& state,
-                                 LoadWhat what);
+                                 LoadWhat what, const VerifyShare& share = {});
 
 /// The weights of a checkpoint, one parameter at a time, without a state to hold them all. A copy
 /// shares the open files.
@@ -59,8 +69,7 @@ class CheckpointWeights {
   void read(const account::Parameter& parameter, core::View out) const;
 
  private:
-  struct Files;
-  std::shared_ptr<Files> files_;
+  std::shared_ptr<CheckpointReader> reader_;
 };
 
 /// The checkpoints of a run by step, ascending, whether complete or not; none where there is no

@@ -9,6 +9,7 @@
 #include "formats/safetensors.h"
 #include "train/agreement.h"
 #include "train/checkpoint.h"
+#include "train/checkpoint_slices.h"
 #include "train/new_folder.h"
 #include "train/run_folder.h"
 
@@ -28,25 +29,20 @@ std::string file_of(int64_t rank) {
   return fmt::format("rank-{:05d}.safetensors", rank);
 }
 
-std::string key_of(const account::Parameter& parameter, StateKind kind) {
-  return kind == StateKind::weights ? parameter.name
-                                    : fmt::format("{}.{}", name_of(kind), parameter.name);
-}
-
-/// Which rank writes a parameter: they take turns.
-int64_t writer_of(size_t parameter, int64_t num_ranks) {
-  return static_cast<int64_t>(parameter) % num_ranks;
-}
-
 formats::FileDigest write_own_file(const fs::path& folder, const parallel::ModelState& state,
                                    const comm::Communicator& comm) {
   std::vector<formats::NamedTensor> tensors;
   const auto& parameters = state.table().parameters;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    if (writer_of(i, comm.size()) != comm.rank()) continue;
-    for (StateKind kind : kKinds) {
-      if (!state.has(kind, parameters[i])) continue;
-      tensors.push_back({key_of(parameters[i], kind), state.whole(kind, parameters[i])});
+    const int64_t begin = state.owned_range(parameters[i]).first;
+    for (const OwnedBlock& slice : slices_of(state, i, comm.size())) {
+      if (slice.rank != comm.rank()) continue;
+      for (StateKind kind : kKinds) {
+        if (!state.has(kind, parameters[i])) continue;
+        const View owned = state.owned(kind, parameters[i]);
+        tensors.push_back({key_of(parameters[i], kind, slice.block),
+                           owned.slice(slice.block.first - begin, slice.block.shape)});
+      }
     }
   }
   return formats::write_safetensors((folder / file_of(comm.rank())).string(), tensors);
@@ -85,15 +81,17 @@ formats::Manifest make_manifest(const parallel::ModelState& state, int64_t num_r
   }
   const auto& parameters = state.table().parameters;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    for (StateKind kind : kKinds) {
-      if (!state.has(kind, parameters[i])) continue;
-      const View view = state.whole(kind, parameters[i]);
-      formats::ManifestSlice slice;
-      slice.file = file_of(writer_of(i, num_ranks));
-      slice.key = key_of(parameters[i], kind);
-      slice.offset.assign(static_cast<size_t>(view.shape.dims()), 0);
-      slice.shape = view.shape;
-      manifest.tensors[parameters[i].name][name_of(kind)] = {view.dtype, view.shape, {slice}};
+    const account::Parameter& parameter = parameters[i];
+    formats::ManifestStates& states = manifest.tensors[parameter.name];
+    for (const OwnedBlock& slice : slices_of(state, i, num_ranks)) {
+      for (StateKind kind : kKinds) {
+        if (!state.has(kind, parameter)) continue;
+        formats::ManifestTensor& tensor = states[name_of(kind)];
+        tensor.dtype = state.owned(kind, parameter).dtype;
+        tensor.shape = parameter.shape;
+        tensor.slices.push_back({file_of(slice.rank), key_of(parameter, kind, slice.block),
+                                 slice.block.offset, slice.block.shape});
+      }
     }
   }
   return manifest;

@@ -93,8 +93,9 @@ std::vector<std::string> load_foreign(const WeightsPath& path, const spec::RunCo
   const std::string tokenizer = tokenizer_note(path.path, config);
   if (!tokenizer.empty()) notes.push_back(tokenizer);
   for (const account::Parameter& parameter : state.table().parameters) {
-    if (parameter.is_adapter()) continue;  // they start fresh
-    weights.read(parameter, state.whole(StateKind::master, parameter));
+    const parallel::ElementRange range = state.owned_range(parameter);
+    if (parameter.is_adapter() || range.count == 0) continue;  // adapters start fresh
+    weights.read_from(parameter, range.first, state.owned(StateKind::master, parameter));
   }
   state.refresh_weights_from_master();
   return notes;
@@ -210,9 +211,10 @@ std::string tokenizer_of(const WeightsPath& weights, const spec::RunConfig& conf
 }
 
 std::vector<std::string> load_weights(const WeightsPath& weights, const spec::RunConfig& config,
-                                      parallel::ModelState& state, LoadWhat what) {
+                                      parallel::ModelState& state, LoadWhat what,
+                                      const VerifyShare& share) {
   if (weights.kind != WeightsKind::checkpoint) return load_foreign(weights, config, state);
-  return check_same_model(load_checkpoint(weights.path, state, what), config, weights.path,
+  return check_same_model(load_checkpoint(weights.path, state, what, share), config, weights.path,
                           /*resuming=*/false);
 }
 

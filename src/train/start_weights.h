@@ -51,13 +51,15 @@ std::vector<std::string> check_same_model(const CheckpointHeader& header,
                                           const spec::RunConfig& config,
                                           const std::filesystem::path& checkpoint, bool resuming);
 
-/// Loads the weights into `state`, whose model is `config`'s, one parameter at a time; moments 0.
+/// Loads what `state` owns of the weights, where its model is `config`'s, one parameter at a time;
+/// moments 0. Weights that are whole on every rank have then to be shared (Replica).
 /// A model that differs from that of others' files is refused with every difference, unless
 /// config.model_hf names the same folder: then the differences were asked for. With
 /// LoadWhat::base, adapters that the weights do not have keep their initial values. Returns what a
 /// person should know. Throws ConfigError, RunError.
 std::vector<std::string> load_weights(const WeightsPath& weights, const spec::RunConfig& config,
                                       parallel::ModelState& state,
-                                      LoadWhat what = LoadWhat::weights);
+                                      LoadWhat what = LoadWhat::weights,
+                                      const VerifyShare& share = {});
 
 }  // namespace tessera::train

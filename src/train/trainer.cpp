@@ -176,7 +176,8 @@ void Run::claim_folder() {
 void Run::resume_from(const std::filesystem::path& checkpoint) {
   CheckpointHeader header;
   agree(comm_, [&] {
-    header = load_checkpoint(checkpoint, replica_->state(), LoadWhat::everything);
+    header = load_checkpoint(checkpoint, replica_->state(), LoadWhat::everything,
+                             {comm_.rank(), comm_.size()});
     check_same_model(header, config_, checkpoint, /*resuming=*/true);
     if (header.sampler_seed != config_.training.seed) {
       throw core::ConfigError(fmt::format(
@@ -230,7 +231,7 @@ void Run::load_start() {
     spec::RunConfig config = config_;
     config.model_hf = options_.config.model_hf;
     notes = load_weights(find_weights(config_.training.load), config, replica_->state(),
-                         LoadWhat::base);
+                         LoadWhat::base, {comm_.rank(), comm_.size()});
   });
   replica_->share_weights();
   for (const std::string& note : notes) notice(note);
