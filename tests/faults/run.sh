@@ -1,11 +1,13 @@
 #!/bin/sh
-# run.sh PROGRAM CONFIG FAULT|none [LAYOUTS]: `verify` of the toy in a program with seeded faults.
+# run.sh PROGRAM CONFIG FAULT|none [LAYOUT...]: `verify` of the toy in a program with seeded faults.
 # Succeeds when verify calls the layouts equal without a fault, and finds a mismatch (exit 4) with.
 set -eu
 program=$1
 config=$2
 fault=$3
-layouts=${4:-dp=3,accumulate=2,backend=thread; dp=2,backend=shm,recompute=selective}
+shift 3
+[ $# -gt 0 ] || set -- dp=3,accumulate=2,backend=thread dp=2,backend=shm,recompute=selective
+layouts=$(printf '%s;' "$@")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
