@@ -85,6 +85,12 @@ struct Seat {
   std::atomic<int64_t> step;
   std::atomic<State> state;
 
+  // In the world's seat: what the rank has been waiting for for a while, in whichever group.
+  // Whoever of its threads sets `tells` writes; empty: nothing.
+  static constexpr size_t kWaitBytes = 255;
+  std::atomic<bool> tells;
+  std::array<std::atomic<char>, kWaitBytes> wait;
+
   // Written before the state becomes `joined`.
   alignas(64) int64_t pid;
   uint64_t start_time;
@@ -140,10 +146,12 @@ class Board {
   int world_rank(int rank) const {
     return group_ ? group_->ranks[static_cast<size_t>(rank)] : rank;
   }
-  /// The training step that a rank has reached.
-  std::atomic<int64_t>& step(int rank) const {
-    return reinterpret_cast<Seat*>(world_->data() + BoardLayout::kSeats)[world_rank(rank)].step;
+  /// The rank's seat in the world.
+  Seat& world_seat(int rank) const {
+    return reinterpret_cast<Seat*>(world_->data() + BoardLayout::kSeats)[world_rank(rank)];
   }
+  /// The training step that a rank has reached.
+  std::atomic<int64_t>& step(int rank) const { return world_seat(rank).step; }
   Channel& channel(int from, int to) const {
     return at<Channel>(layout_.channels)[from * size() + to];
   }

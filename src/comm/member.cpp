@@ -1,6 +1,7 @@
 #include "comm/member.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "comm/copy.h"
 #include "comm/cores.h"
@@ -22,6 +23,27 @@ constexpr nanoseconds kSpin{50'000};
 constexpr nanoseconds kMessageSpin{20'000};
 // How long a rank sleeps before it looks whether its peers are alive; a lost wake-up costs as much.
 constexpr nanoseconds kSlice{20'000'000};
+
+/// Tells ranks of other groups what this one waits for, as long as this exists.
+class Told {
+ public:
+  Told(Seat& seat, const std::string& text) : seat_(seat), mine_(!seat.tells.exchange(true)) {
+    const size_t length = std::min(text.size(), Seat::kWaitBytes - 1);
+    // The first character last: until then there is nothing to be read.
+    for (size_t i = length; mine_ && i-- > 0;) seat_.wait[i].store(text[i]);
+  }
+  ~Told() {
+    if (!mine_) return;
+    for (auto& character : seat_.wait) character.store('\0', std::memory_order_relaxed);
+    seat_.tells.store(false);
+  }
+  Told(const Told&) = delete;
+  Told& operator=(const Told&) = delete;
+
+ private:
+  Seat& seat_;
+  bool mine_;
+};
 }  // namespace
 
 Member::Member(Board board, int rank, const CommOptions& options,
@@ -154,6 +176,7 @@ void Member::wait_long(const Operation& operation, Counter& counter, uint32_t ta
   const Report report{board_, rank_, collective, peer, target};
   const auto deadline = Clock::now() + options_.timeout;
   auto next_check = Clock::now() + kSlice;
+  std::optional<Told> told;
   while (!reached(counter, target)) {
     if (stop.load(std::memory_order_relaxed)) fail_as_told(operation);
     if (interrupted_.load(std::memory_order_relaxed)) give_up(operation);
@@ -171,6 +194,10 @@ void Member::wait_long(const Operation& operation, Counter& counter, uint32_t ta
         if (is_gone(other)) fail(operation, report.death(other));
       }
       next_check = now + kSlice;
+      if (!told) {
+        told.emplace(board_.world_seat(rank_), board_.describe(operation, -1) + " for rank " +
+                                                   std::to_string(board_.world_rank(peer)));
+      }
     }
     if (now >= deadline) fail(operation, report.silence(options_.timeout));
     sleep(counter, target, std::min<nanoseconds>(kSlice, deadline - now));

@@ -19,8 +19,19 @@ Operation operation_of(const Act& act) {
   return unpack(words);
 }
 
+// What the rank waits for in another group than this, "" when in none.
+std::string wait_elsewhere(const Board& board, int rank) {
+  std::string text;
+  for (const auto& character : board.world_seat(rank).wait) {
+    if (character.load() == '\0') break;
+    text += character.load();
+  }
+  return text;
+}
+
 // "in all-reduce #122 of step 3", "in all-reduce #122 and send #7 to rank 2", "after barrier #4",
-// "before its first operation".
+// "before its first operation", "after barrier #4, waiting in all-gather #3 (…) in group tp (ranks
+// 2, 3) for rank 2".
 std::string last_act(const Board& board, int rank) {
   const Seat& seat = board.seat(rank);
   std::string doing;
@@ -38,7 +49,9 @@ std::string last_act(const Board& board, int rank) {
   std::string act = "before its first operation";
   if (last != nullptr) act = doing.empty() ? "after " + board.name_of(operation_of(*last)) : doing;
   const int64_t step = board.step(rank).load(std::memory_order_relaxed);
-  return act + (step >= 0 ? fmt::format(" of step {}", step) : "");
+  if (step >= 0) act += fmt::format(" of step {}", step);
+  const std::string wait = wait_elsewhere(board, rank);
+  return doing.empty() && !wait.empty() ? act + ", waiting in " + wait : act;
 }
 
 std::string name_silent(const Board& board, int rank) {

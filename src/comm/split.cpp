@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/fault.h"
 
 namespace tessera::comm {
 
@@ -49,8 +50,14 @@ SplitGroup split(Member& parent, Pool& pool, int color, const std::string& name)
   parent.take_turn();
   std::vector<int> ranks;
   Group named{name, {}};
+  // Every rank sits down with the group of its neighbour.
+  const int shift = TESSERA_FAULT("comm_shifted_groups") ? 1 : 0;
+  const auto color_of = [&](int rank) {
+    const int from = (rank + shift) % parent.size();
+    return from == parent.rank() ? color : posted<int>(parent, from);
+  };
   for (int rank = 0; rank < parent.size(); ++rank) {
-    if (rank != parent.rank() && posted<int>(parent, rank) != color) continue;
+    if (color_of(rank) != color_of(parent.rank())) continue;
     ranks.push_back(rank);
     named.ranks.push_back(parent.board().world_rank(rank));
   }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <thread>
 #include <tuple>
 
 #include "comm/group.h"
@@ -20,6 +21,7 @@ namespace {
 using comm::Communicator;
 using comm::ReduceOp;
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -228,6 +230,35 @@ TEST_P(FailingGroups, AMessageInAGroupNamesTheWorldsRanks) {
   EXPECT_THAT(outcomes[0].error,
               AllOf(HasSubstr("recv #1 from rank 1 (fp32, 44 bytes) in group pp (ranks 1, 3)"),
                     HasSubstr("rank 1 called send #1 to rank 3 (fp32, 40 bytes)")));
+}
+
+// Rank 0 waits for 1, which waits for 3 in another group: whoever gives up first has to name 3.
+TEST_P(FailingGroups, ARankThatWaitsElsewhereIsNamedWithWhatItWaitsFor) {
+  if (GetParam() == Backend::mpi) GTEST_SKIP() << "its ranks see no more than their own group";
+  const Shared<std::atomic<int>> over;
+  RunOptions options;
+  options.comm.timeout = std::chrono::milliseconds(600);
+  const auto outcomes = run_ranks(
+      GetParam(), 4,
+      [&](Communicator& comm) {
+        const auto pairs = comm.split(comm.rank() / 2, "tp");
+        const auto others = comm.split(comm.rank() % 2, "dp");
+        try {
+          if (comm.rank() == 0) reduce_some(*pairs);
+          if (comm.rank() == 1) reduce_some(*others);
+          while ((*over).load() == 0) std::this_thread::yield();
+        } catch (const core::CommError&) {
+          (*over).store(1);
+          throw;
+        }
+        return "went on";
+      },
+      options);
+  EXPECT_EQ(outcomes[0].error, outcomes[1].error);
+  EXPECT_THAT(outcomes[0].error,
+              AnyOf(HasSubstr("from rank 1 (before its first operation, waiting in all-reduce #1 "
+                              "(fp32 sum, 4000 bytes) in group dp (ranks 1, 3) for rank 3)"),
+                    HasSubstr("from rank 3 (before its first operation)")));
 }
 
 // The timeout is 20 s, and silence would say so.
