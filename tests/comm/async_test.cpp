@@ -37,8 +37,8 @@ class Async : public testing::TestWithParam<std::tuple<Backend, int>> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Backends, Async,
-                         testing::Combine(testing::Values(Backend::thread, Backend::shm),
-                                          testing::Values(1, 2, 3, 4, 5, 7, 8)),
+                         testing::Combine(testing::ValuesIn(backends()),
+                                          testing::ValuesIn(possible_sizes({1, 2, 3, 4, 5, 7, 8}))),
                          [](const testing::TestParamInfo<std::tuple<Backend, int>>& instance) {
                            return std::string(name_of(std::get<0>(instance.param))) + "_" +
                                   std::to_string(std::get<1>(instance.param)) + "_ranks";
@@ -208,7 +208,7 @@ TEST_P(Async, ACalledMessageDoesNotWaitForCollectives) {
 
 class AsyncFailures : public testing::TestWithParam<Backend> {};
 
-INSTANTIATE_TEST_SUITE_P(Backends, AsyncFailures, testing::Values(Backend::thread, Backend::shm),
+INSTANTIATE_TEST_SUITE_P(Backends, AsyncFailures, testing::ValuesIn(backends()),
                          [](const testing::TestParamInfo<Backend>& instance) {
                            return name_of(instance.param);
                          });

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -287,6 +288,23 @@ TEST(FailingProcesses, ARankThatDiesDuringASplitIsNamed) {
     return "went on";
   });
   EXPECT_THAT(outcomes[0].error, AllOf(HasSubstr("split #2: rank 1 died (pid ")));
+}
+
+TEST(FailingProcesses, ShortageOfMemoryForAGroupIsToldToAll) {
+  const auto outcomes = run_ranks(Backend::shm, 4, [](Communicator& comm) {
+    if (comm.rank() == 1) {  // the first of its group, who makes room for it
+      signal(SIGXFSZ, SIG_IGN);
+      const rlimit small{65536, 65536};
+      setrlimit(RLIMIT_FSIZE, &small);
+    }
+    const auto group = comm.split(comm.rank() % 2);
+    comm.barrier();
+    return "went on";
+  });
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_THAT(outcome.error, AllOf(HasSubstr("split #1: no shared memory for 2 ranks: "),
+                                     HasSubstr("bytes are needed"), HasSubstr("are free")));
+  }
 }
 
 }  // namespace
