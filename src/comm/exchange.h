@@ -1,9 +1,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 
 #include "comm/algorithms.h"
+#include "comm/copy.h"
 #include "comm/partition.h"
 
 namespace tessera::comm {
@@ -17,10 +17,7 @@ void exchange(Member& member, View out, ConstView in, int64_t longest, To to, Fr
   const int64_t piece = member.piece_bytes() / width;
   const int64_t pieces = std::max<int64_t>(1, num_pieces(longest, piece));
   const int me = member.rank();
-  if (to(me).count > 0) {
-    std::memcpy(at(out, from(me).begin), at(in, to(me).begin),
-                static_cast<size_t>(to(me).count * width));
-  }
+  copy_of_whole(at(out, from(me).begin), at(in, to(me).begin), to(me).count * width, out.bytes());
   for (int64_t k = 0; k <= pieces; ++k) {
     for (int peer = 0; peer < member.size(); ++peer) {
       if (peer == me) continue;
@@ -28,9 +25,7 @@ void exchange(Member& member, View out, ConstView in, int64_t longest, To to, Fr
       if (k < pieces) member.post(peer, at(in, there.begin), there.count * width);
       if (k == 0) continue;
       const Range here = piece_of(from(peer), piece, k - 1);
-      if (here.count == 0) continue;
-      std::memcpy(at(out, here.begin), member.piece(peer, me),
-                  static_cast<size_t>(here.count * width));
+      copy_of_whole(at(out, here.begin), member.piece(peer, me), here.count * width, out.bytes());
     }
     if (k < pieces) member.take_turn();
   }

@@ -5,9 +5,9 @@
 // Steps: ceil(S / piece) turns. Bytes: S from every rank but the root, S = the bytes of `in`.
 
 #include <algorithm>
-#include <cstring>
 
 #include "comm/algorithms.h"
+#include "comm/copy.h"
 #include "comm/partition.h"
 
 namespace tessera::comm {
@@ -29,7 +29,7 @@ void gather(Member& member, View out, ConstView in, int root, int64_t& sent) {
       const std::byte* piece_of_rank =
           from == root ? at(in, range.begin) : member.piece(from, root);
       if (range.count == 0 || place == piece_of_rank) continue;
-      std::memcpy(place, piece_of_rank, static_cast<size_t>(range.count * width));
+      copy_of_whole(place, piece_of_rank, range.count * width, out.bytes());
     }
     if (k < pieces) member.take_turn();
   }

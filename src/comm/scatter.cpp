@@ -4,9 +4,9 @@
 // Steps: ceil(S / piece) turns. Bytes: (N − 1) · S at the root, S = the bytes of `out`.
 
 #include <algorithm>
-#include <cstring>
 
 #include "comm/algorithms.h"
+#include "comm/copy.h"
 #include "comm/partition.h"
 
 namespace tessera::comm {
@@ -28,7 +28,7 @@ void scatter(Member& member, View out, ConstView in, int root, int64_t& sent) {
       const std::byte* mine =
           me == root ? at(in, me * whole.count + range.begin) : member.piece(root, me);
       std::byte* place = at(out, range.begin);
-      if (place != mine) std::memcpy(place, mine, static_cast<size_t>(range.count * width));
+      if (place != mine) copy_of_whole(place, mine, range.count * width, out.bytes());
     }
     if (k < pieces) member.take_turn();
   }
