@@ -79,7 +79,8 @@ class Communicator {
   void scatter(View out, ConstView in, int root) { run(Call::scatter(out, in, root)); }
   /// One message to another rank, whose recv of the same dtype and elements it meets: messages
   /// between two ranks keep their order. Sends S. Returns when `in` may be reused: a short message
-  /// is buffered, a long one waits for the receiver, so two ranks must not both send first.
+  /// is buffered, a long one waits for the receiver: two ranks must not both call it first, but
+  /// may both start it.
   void send(ConstView in, int peer) { run(Call::send(in, peer)); }
   /// Blocks until the message has come.
   void recv(View out, int peer) { run(Call::recv(out, peer)); }
