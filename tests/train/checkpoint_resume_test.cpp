@@ -9,6 +9,8 @@
 #include "core/error.h"
 #include "toy_run.h"
 #include "train/checkpoint.h"
+#include "train/convert.h"
+#include "train/run_folder.h"
 #include "train/start_weights.h"
 #include "train/thread_ranks.h"
 #include "train/trainer.h"
@@ -117,6 +119,28 @@ TEST_F(ResumeTest, WeightsToStartFromAreTheSameInEveryLayout) {
   const std::string alone = run("alone", {1}, 3).weights_hash;
   EXPECT_EQ(run("two", {2, 2}, 3).weights_hash, alone);
   EXPECT_EQ(run("three", {3, 3}, 3).weights_hash, alone);
+}
+
+TEST_F(ResumeTest, OthersGetTheSameFilesFromEveryLayout) {
+  for (const int64_t lora_rank : {0, 3}) {
+    config_.lora.rank = lora_rank;
+    const auto files_of = [&](const std::string& name, const Layout& layout) {
+      run(name, layout, 3);
+      const WeightsPath weights = find_weights(folder_.path() / name);
+      Conversion to;
+      to.output = folder_.path() / (name + "-hf");
+      convert_to_hf(weights, to);
+      std::string files = read_file(to.output / "model.safetensors");
+      if (lora_rank == 0) return files;
+      to.output = folder_.path() / (name + "-peft");
+      convert_to_peft(weights, to);
+      return files + read_file(to.output / "adapter_model.safetensors");
+    };
+    const std::string suffix = std::to_string(lora_rank);
+    const std::string alone = files_of("alone" + suffix, {1});
+    EXPECT_TRUE(files_of("three" + suffix, {3, 3}) == alone);
+    EXPECT_TRUE(files_of("four" + suffix, {4, 2, 2}) == alone);
+  }
 }
 
 TEST_F(ResumeTest, PassesOverACheckpointOfWhichAShardIsLostOrChanged) {
