@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kSmall = 4096;  // bytes of what ranks merely agree on
 
 struct Step {
-  std::vector<ChromeEvent> gathers, reductions, waits;
+  std::vector<ChromeEvent> gathers, reductions, waits, forwards, blocks;
 };
 
 struct Figures {
@@ -49,6 +49,13 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+bool lies_in(const ChromeEvent& inner, const std::vector<ChromeEvent>& outer) {
+  return std::any_of(outer.begin(), outer.end(), [&](const ChromeEvent& event) {
+    return event.begin_ns <= inner.begin_ns && inner.end_ns <= event.end_ns;
+  });
+}
+
+/// The share of a span in which the computing thread waited.
 double waited_share(const ChromeEvent& call, const std::vector<ChromeEvent>& waits) {
   int64_t waited = 0;
   for (const ChromeEvent& wait : waits) {
@@ -60,14 +67,16 @@ double waited_share(const ChromeEvent& call, const std::vector<ChromeEvent>& wai
 }
 
 /// One rank's trace by step. The first step warms up.
-std::map<int64_t, Step> read_steps(const fs::path& path, Figures& figures) {
+std::map<int64_t, Step> read_steps(const fs::path& path) {
   std::map<int64_t, Step> steps;
   for (const ChromeEvent& event : tessera::trace::read_chrome_trace(path.string()).events) {
     const auto& details = event.details;
     if (details.step < 2) continue;
     Step& step = steps[details.step];
-    const bool block = event.name.find("layers.") != std::string::npos;
-    if (event.category == "compute" && block) figures.unit_seconds.push_back(seconds(event));
+    if (event.name.rfind("F ", 0) == 0) step.forwards.push_back(event);
+    if (event.category == "compute" && details.unit.find("layers.") != std::string::npos) {
+      step.blocks.push_back(event);
+    }
     if (event.name == "wait") step.waits.push_back(event);
     if (details.bytes <= kSmall) continue;
     if (event.name == "all-gather") step.gathers.push_back(event);
@@ -77,7 +86,11 @@ std::map<int64_t, Step> read_steps(const fs::path& path, Figures& figures) {
 }
 
 void add_trace(const fs::path& path, Figures& figures) {
-  for (auto& [number, step] : read_steps(path, figures)) {
+  for (auto& [number, step] : read_steps(path)) {
+    for (const ChromeEvent& block : step.blocks) {
+      if (!lies_in(block, step.forwards)) continue;
+      figures.unit_seconds.push_back(seconds(block) * (1 - waited_share(block, step.waits)));
+    }
     for (const ChromeEvent& gather : step.gathers) {
       figures.gather_bytes.push_back(static_cast<double>(gather.details.bytes));
       figures.gather_seconds.push_back(seconds(gather));
