@@ -72,15 +72,19 @@ step_seconds() {
     awk '{ s[NR] = $1 } END { print s[int((NR + 1) / 2)] }'
 }
 
-measure free 20gbit 0 "$@"
-overlap free --json >"$folder/figures.json"
-forward=$(value "$folder/figures.json" unit_forward_s)
-bytes=$(value "$folder/figures.json" gather_bytes)
-# Each of two hosts sends its half of a block to the other.
-rate=$(awk -v s="$forward" -v b="$bytes" 'BEGIN { printf "%d", b / 2 * 8 / (s / 2) / 1000 }')kbit
-echo "a block: $bytes bytes, forward $forward s; link: $rate"
+# Without prefetch nothing overlaps, and the forward of a block and its gather are each measured by
+# themselves. The link is set twice: by what it should carry, then by what it did.
+rate=1000000
+for try in 1 2; do
+  measure "alone$try" "${rate}kbit" 0 "$@"
+  overlap "alone$try" --json >"$folder/figures.json"
+  forward=$(value "$folder/figures.json" unit_forward_s)
+  gather=$(value "$folder/figures.json" gather_s)
+  echo "at $rate kbit/s: forward of a block $forward s, its gather $gather s"
+  rate=$(awk -v r="$rate" -v f="$forward" -v g="$gather" 'BEGIN { printf "%d", r * g / (f / 2) }')
+done
 for prefetch in 1 0; do
-  measure "prefetch$prefetch" "$rate" "$prefetch" "$@"
-  printf 'prefetch %d: step %.3f s; ' "$prefetch" "$(step_seconds "prefetch$prefetch")"
+  measure "prefetch$prefetch" "${rate}kbit" "$prefetch" "$@"
+  printf 'prefetch %d at %d kbit/s: step %.3f s; ' "$prefetch" "$rate" "$(step_seconds "prefetch$prefetch")"
   overlap "prefetch$prefetch"
 done
