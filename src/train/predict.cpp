@@ -75,27 +75,33 @@ account::StepTraffic step_traffic(const spec::RunConfig& config,
   return traffic;
 }
 
+/// The peaks of one rank.
+CategoryBytes rank_memory(const spec::RunConfig& config, const account::ParameterTable& table,
+                          int64_t communication_bytes, int64_t rank) {
+  const account::StateBytes state =
+      account::state_bytes(table, config.training, account::sharding_of(config.parallelism));
+  CategoryBytes memory{};
+  const auto at = [&](core::Category category) -> int64_t& {
+    return memory[static_cast<size_t>(category)];
+  };
+  at(core::Category::weights) = state.weights;
+  at(core::Category::gradients) = state.gradients;
+  at(core::Category::optimizer) = state.optimizer;
+  at(core::Category::gathered) =
+      account::gathered_bytes(table, config.training, config.parallelism);
+  at(core::Category::activations) =
+      rank_activation_bytes(config, config.parallelism.data_parallel_degree, rank);
+  at(core::Category::communication) = communication_bytes;
+  return memory;
+}
+
 }  // namespace
 
 Prediction predict(const spec::RunConfig& config, int64_t communication_bytes) {
   const account::ParameterTable table = account::parameter_table(config.model, config.lora);
-  const account::StateBytes state =
-      account::state_bytes(table, config.training, account::sharding_of(config.parallelism));
-  const int64_t num_ranks = config.parallelism.data_parallel_degree;
   Prediction prediction;
-  for (int64_t rank = 0; rank < num_ranks; ++rank) {
-    CategoryBytes memory{};
-    const auto at = [&](core::Category category) -> int64_t& {
-      return memory[static_cast<size_t>(category)];
-    };
-    at(core::Category::weights) = state.weights;
-    at(core::Category::gradients) = state.gradients;
-    at(core::Category::optimizer) = state.optimizer;
-    at(core::Category::gathered) =
-        account::gathered_bytes(table, config.training, config.parallelism);
-    at(core::Category::activations) = rank_activation_bytes(config, num_ranks, rank);
-    at(core::Category::communication) = communication_bytes;
-    prediction.memory_bytes.push_back(memory);
+  for (int64_t rank = 0; rank < config.parallelism.data_parallel_degree; ++rank) {
+    prediction.memory_bytes.push_back(rank_memory(config, table, communication_bytes, rank));
     prediction.dp_bytes_per_step.push_back(step_traffic(config, table, rank).total());
   }
   prediction.flops_per_step =
@@ -104,28 +110,27 @@ Prediction predict(const spec::RunConfig& config, int64_t communication_bytes) {
   return prediction;
 }
 
-int64_t total_bytes(const Prediction& prediction, int num_ranks) {
-  int64_t most = 0;
-  for (const CategoryBytes& memory : prediction.memory_bytes) {
-    most = std::max(most, std::accumulate(memory.begin(), memory.end(), int64_t{0}));
-  }
-  return most * num_ranks;
+int64_t most_bytes(const spec::RunConfig& config, int64_t communication_bytes, int num_ranks) {
+  const account::ParameterTable table = account::parameter_table(config.model, config.lora);
+  // Rank 0 has the largest share.
+  const CategoryBytes memory = rank_memory(config, table, communication_bytes, 0);
+  return std::accumulate(memory.begin(), memory.end(), int64_t{0}) * num_ranks;
 }
 
 void check_run_fits(const spec::RunConfig& config, int64_t communication_bytes, int ranks_on_host,
                     const std::string& what) {
-  const auto bytes_of = [&](const spec::RunConfig& layout) {
-    return total_bytes(predict(layout, communication_bytes), ranks_on_host);
-  };
-  const int64_t bytes = bytes_of(config);
+  const int64_t bytes = most_bytes(config, communication_bytes, ranks_on_host);
+  const int64_t machine = machine_memory_bytes();
   std::string advice;
   spec::RunConfig sharded = config;
-  for (int64_t& stage = sharded.parallelism.zero_stage; advice.empty() && ++stage <= 3;) {
-    const int64_t less = bytes_of(sharded);
-    if (config.parallelism.data_parallel_degree == 1 || less > machine_memory_bytes()) continue;
+  for (int64_t& stage = sharded.parallelism.zero_stage;
+       bytes > machine && config.parallelism.data_parallel_degree > 1 && ++stage <= 3;) {
+    const int64_t less = most_bytes(sharded, communication_bytes, ranks_on_host);
+    if (less > machine) continue;
     constexpr double kGiB = 1 << 30;
     advice = fmt::format("parallelism.zero_stage = {} would take {:.1f} GiB, and fit", stage,
                          static_cast<double>(less) / kGiB);
+    break;
   }
   check_fits(bytes, what, ranks_on_host, advice);
 }

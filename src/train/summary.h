@@ -24,8 +24,8 @@ struct Prediction {
 /// rank.
 Prediction predict(const spec::RunConfig& config, int64_t communication_bytes);
 
-/// The memory of so many of its ranks together, at most.
-int64_t total_bytes(const Prediction& prediction, int num_ranks);
+/// What so many ranks of a run take together, at most.
+int64_t most_bytes(const spec::RunConfig& config, int64_t communication_bytes, int num_ranks);
 
 /// Throws MemoryError when `ranks_on_host` ranks of the run do not fit this machine together, with
 /// the lowest ZeRO stage in which they would. `config` is resolved.

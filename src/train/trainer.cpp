@@ -105,11 +105,11 @@ Run::Run(const TrainOptions& options, comm::Communicator& comm, const Observer& 
   for (const std::string& warning : data_.warnings) notice(warning);
   check_ranks_agree();
   check_folder();
-  product_flops_per_s_ = measure_product_rate(config_);
   dp_ = std::make_unique<parallel::DataParallel>(comm_, account::sharding_of(config_.parallelism));
   prediction_ = predict(config_, dp_->memory_bytes());
   const int ranks_on_host = options.ranks_on_host > 0 ? options.ranks_on_host : comm_.size();
   agree(comm_, [&] { check_run_fits(config_, dp_->memory_bytes(), ranks_on_host, "the run"); });
+  product_flops_per_s_ = measure_product_rate(config_);
   memory_before_ = process_memory_bytes();
   ledger_.add(core::Category::communication, dp_->memory_bytes());
   replica_ = std::make_unique<parallel::Replica>(config_, *dp_, ledger_,

@@ -150,7 +150,7 @@ TEST_F(ZeroTest, IsAdvisedWhereARunDoesNotFit) {
   const int64_t machine = machine_memory_bytes();
   const auto total = [&](int64_t stage) {
     config.parallelism.zero_stage = stage;
-    return total_bytes(predict(config, 0), 8);
+    return most_bytes(config, 0, 8);
   };
   // Layers until stage 3 fits this machine and stage 2 does not.
   while (total(2) <= machine) config.model.num_hidden_layers += 8;
