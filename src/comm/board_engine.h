@@ -34,4 +34,8 @@ class BoardEngine final : public Engine {
   int64_t where_ = -1;  // this group's board in the pool; the world's is not there
 };
 
+/// What make_shm_communicator() stands on; there are at least two ranks.
+std::unique_ptr<Engine> make_shm_engine(int rank, int size, const std::string& rendezvous,
+                                        const CommOptions& options);
+
 }  // namespace tessera::comm

@@ -103,6 +103,8 @@ class Communicator {
   double waited_seconds() const { return lanes_.waited_seconds(); }
   /// Seconds that operations have taken, waited for or not.
   double busy_seconds() const { return lanes_.busy_seconds(); }
+  /// Of all bytes sent, those that left the host.
+  int64_t bytes_across_hosts() const { return engine_ ? engine_->bytes_across_hosts() : 0; }
   /// Bytes of staging memory this rank's communicator holds, its share of what ranks share.
   int64_t memory_bytes() const { return engine_ ? engine_->memory_bytes() : 0; }
   /// For messages: the training step that is under way, in all groups that come from one world.
@@ -119,7 +121,7 @@ class Communicator {
   void abort(const std::string& why) {
     if (engine_) engine_->abort(why);
   }
-  /// "shm", "thread" or "self", for people.
+  /// "shm", "thread", "mpi", "mpi+shm" or "self", for people.
   const char* backend() const { return engine_ ? engine_->backend() : "self"; }
 
  private:

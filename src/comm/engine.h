@@ -34,6 +34,7 @@ class Engine {
   /// See Communicator. The last two may be called at any time by any thread.
   virtual int64_t memory_bytes() const = 0;
   virtual const char* backend() const = 0;
+  virtual int64_t bytes_across_hosts() const { return 0; }
   virtual void set_step(int64_t step) = 0;
   virtual void abort(const std::string& why) = 0;
 };

@@ -39,19 +39,23 @@ Met meet(const Rendezvous& rendezvous, const CommOptions& options) {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_shm_communicator(int rank, int size,
-                                                    const std::string& rendezvous,
-                                                    const CommOptions& options) {
-  CHECK(size >= 1 && rank >= 0 && rank < size, "a rank is one of the group");
-  if (size == 1) return make_self_communicator();
+std::unique_ptr<Engine> make_shm_engine(int rank, int size, const std::string& rendezvous,
+                                        const CommOptions& options) {
   auto [member, pool] = meet({rendezvous, rank, size, options.timeout}, options);
   // The first turn: everybody is here, and has said what cores it may use.
   member->enter({OperationKind::start}, nullptr);
   member->take_turn();
   member->finish();
   member->learn_cores();
-  return std::make_unique<Communicator>(
-      std::make_unique<BoardEngine>(std::move(member), std::move(pool), "shm"));
+  return std::make_unique<BoardEngine>(std::move(member), std::move(pool), "shm");
+}
+
+std::unique_ptr<Communicator> make_shm_communicator(int rank, int size,
+                                                    const std::string& rendezvous,
+                                                    const CommOptions& options) {
+  CHECK(size >= 1 && rank >= 0 && rank < size, "a rank is one of the group");
+  if (size == 1) return make_self_communicator();
+  return std::make_unique<Communicator>(make_shm_engine(rank, size, rendezvous, options));
 }
 
 }  // namespace tessera::comm

@@ -32,8 +32,8 @@ class Exchange : public testing::TestWithParam<std::tuple<Backend, int>> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Backends, Exchange,
-                         testing::Combine(testing::Values(Backend::thread, Backend::shm),
-                                          testing::Values(1, 2, 3, 4, 5, 7, 8)),
+                         testing::Combine(testing::ValuesIn(backends()),
+                                          testing::ValuesIn(possible_sizes({1, 2, 3, 4, 5, 7, 8}))),
                          [](const testing::TestParamInfo<std::tuple<Backend, int>>& instance) {
                            return std::string(name_of(std::get<0>(instance.param))) + "_" +
                                   std::to_string(std::get<1>(instance.param)) + "_ranks";
@@ -274,7 +274,7 @@ class ExchangeFailures : public testing::TestWithParam<Backend> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, ExchangeFailures, testing::Values(Backend::thread, Backend::shm),
+INSTANTIATE_TEST_SUITE_P(Backends, ExchangeFailures, testing::ValuesIn(backends()),
                          [](const testing::TestParamInfo<Backend>& instance) {
                            return name_of(instance.param);
                          });

@@ -27,7 +27,7 @@ class Copies {
   }
 
   comm::MpiRanks ranks(int size, int number) const {
-    comm::MpiRanks ranks{world_, {}, number, false};
+    comm::MpiRanks ranks{world_, {}, number};
     for (int i = 0; i < size; ++i) ranks.processes.push_back(i);
     return ranks;
   }
@@ -95,14 +95,23 @@ int num_mpi_ranks() {
   return size == nullptr ? 0 : std::atoi(size);
 }
 
-std::vector<Outcome> run_mpi_ranks(int size, const Body& body, const comm::CommOptions& options) {
+std::string mpi_job() {
+  const char* job = std::getenv("PMIX_NAMESPACE");
+  std::string name = job == nullptr ? "job" : job;
+  for (char& c : name) c = c == '/' ? '_' : c;
+  return name;
+}
+
+std::vector<Outcome> run_mpi_ranks(int size, const Body& body, const comm::CommOptions& options,
+                                   const Wrap& wrap) {
   Copies& copies = Copies::get();
   const comm::MpiRanks ranks = copies.ranks(size, copies.next_number());
   Outcome mine;
   if (copies.rank() < size) {
     mine = end_of([&] {
       if (size == 1) return body(*comm::make_self_communicator());
-      Communicator comm(comm::make_mpi_engine(ranks, options));
+      std::unique_ptr<comm::Engine> engine = comm::make_mpi_engine(ranks, options);
+      Communicator comm(wrap ? wrap(std::move(engine)) : std::move(engine));
       return body(comm);
     });
   }
@@ -117,10 +126,7 @@ std::vector<Outcome> run_mpi_ranks(int size, const Body& body, const comm::CommO
 
 void* map_mpi_shared(size_t bytes) {
   static int count = 0;
-  const char* job = std::getenv("PMIX_NAMESPACE");
-  std::string name = std::string(job == nullptr ? "job" : job) + "-" + std::to_string(count++);
-  for (char& c : name) c = c == '/' ? '_' : c;
-  const std::string path = "/dev/shm/tessera-test-" + name;
+  const std::string path = "/dev/shm/tessera-test-" + mpi_job() + "-" + std::to_string(count++);
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   EXPECT_EQ(ftruncate(file, static_cast<off_t>(bytes)), 0);
   void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -7,9 +7,16 @@ namespace tessera::comm_test {
 /// How many copies of the tests mpirun has started; 0 where it was not mpirun.
 int num_mpi_ranks();
 
+/// A name that the copies share, and those of no other mpirun.
+std::string mpi_job();
+
+/// Makes what serves a rank of what serves its messages.
+using Wrap = std::function<std::unique_ptr<comm::Engine>(std::unique_ptr<comm::Engine>)>;
+
 /// run_ranks() where the ranks are those copies, which all call this, and all get the outcomes.
 /// Copies beyond `size` have no part in it but this.
-std::vector<Outcome> run_mpi_ranks(int size, const Body& body, const comm::CommOptions& options);
+std::vector<Outcome> run_mpi_ranks(int size, const Body& body, const comm::CommOptions& options,
+                                   const Wrap& wrap = nullptr);
 
 /// Pages of a file that all copies map. To be unmapped after the next run_mpi_ranks().
 void* map_mpi_shared(size_t bytes);

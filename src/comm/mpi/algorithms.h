@@ -37,6 +37,10 @@ void mpi_reduce_scatter(MpiLane& lane, MpiStaging& staging, View out, ConstView 
                         int64_t& sent);
 void mpi_all_gather(MpiLane& lane, View out, ConstView in, int64_t& sent);
 void mpi_broadcast(MpiLane& lane, View inout, int root, int64_t& sent);
+void mpi_all_to_all(MpiLane& lane, View out, ConstView in, int64_t& sent);
+void mpi_all_to_all_v(MpiLane& lane, const Call& call, int64_t& sent);
+void mpi_gather(MpiLane& lane, View out, ConstView in, int root, int64_t& sent);
+void mpi_scatter(MpiLane& lane, View out, ConstView in, int root, int64_t& sent);
 void mpi_barrier(MpiLane& lane);
 void mpi_send(MpiLane& lane, ConstView in, int peer, int64_t& sent);
 void mpi_recv(MpiLane& lane, View out, int peer);

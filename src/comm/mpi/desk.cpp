@@ -29,11 +29,8 @@ MpiLetter letter_of(MpiLetter::Kind kind, int from, const std::string& text) {
 
 }  // namespace
 
-MpiDesk::MpiDesk(std::unique_ptr<MpiPort> port, const CommOptions& options, bool spins)
-    : options_(options),
-      spins_(spins),
-      waits_(static_cast<size_t>(port->size())),
-      port_(std::move(port)) {
+MpiDesk::MpiDesk(std::unique_ptr<MpiPort> port, const CommOptions& options)
+    : options_(options), waits_(static_cast<size_t>(port->size())), port_(std::move(port)) {
   slot_ = port_->recv(MpiPort::kAnyPeer, MpiChannel::kLetters, &letter_, sizeof(letter_));
 }
 

@@ -25,8 +25,8 @@ namespace tessera::comm {
 /// since it computes, is not waited for long: the claim is then told as it is.
 class MpiDesk {
  public:
-  /// `port`: of all ranks of the world. `spins`: whether ranks have a core each.
-  MpiDesk(std::unique_ptr<MpiPort> port, const CommOptions& options, bool spins);
+  /// `port`: of all ranks of the world.
+  MpiDesk(std::unique_ptr<MpiPort> port, const CommOptions& options);
   MpiDesk(const MpiDesk&) = delete;
   MpiDesk& operator=(const MpiDesk&) = delete;
 
@@ -36,7 +36,16 @@ class MpiDesk {
   const std::vector<int>& process_ranks() const { return port_->world_ranks(); }
   const std::shared_ptr<MpiWorld>& world() const { return port_->world(); }
   const CommOptions& options() const { return options_; }
-  bool spins() const { return spins_; }
+  /// Whether ranks have a core each, so that waiting may spin.
+  bool spins() const { return spins_.load(std::memory_order_relaxed); }
+  void let_spin(bool may) { spins_.store(may, std::memory_order_relaxed); }
+
+  /// The host of each rank; to be told before anything is counted.
+  void set_hosts(std::vector<int> host_of) { host_of_ = std::move(host_of); }
+  bool on_other_host(int rank) const {
+    return !host_of_.empty() &&
+           host_of_[static_cast<size_t>(rank)] != host_of_[static_cast<size_t>(this->rank())];
+  }
 
   void set_step(int64_t step) { step_.store(step, std::memory_order_relaxed); }
   int64_t step() const { return step_.load(std::memory_order_relaxed); }
@@ -96,7 +105,8 @@ class MpiDesk {
   void wait_for_verdict();
 
   CommOptions options_;
-  bool spins_;
+  std::atomic<bool> spins_{false};
+  std::vector<int> host_of_;
   std::atomic<int64_t> step_{-1};
   std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;  // of what follows

@@ -9,7 +9,7 @@ namespace tessera::comm {
 namespace {
 
 // What is on its way should stay in the caches, and a piece should outweigh its messages.
-constexpr int64_t kMostPieceBytes = int64_t{1} << 20;
+constexpr int64_t kMostPieceBytes = int64_t{512} << 10;
 constexpr int64_t kLeastPieceBytes = 64;
 
 /// Two pieces from each peer fit a rank's share of the staging.
@@ -68,6 +68,14 @@ void MpiEngine::execute(const Call& call, Traffic& traffic, bool may_spin) {
       return mpi_all_gather(lane, call.out, call.in, traffic.all_gather);
     case OperationKind::broadcast:
       return mpi_broadcast(lane, call.out, call.peer, traffic.broadcast);
+    case OperationKind::all_to_all:
+      return mpi_all_to_all(lane, call.out, call.in, traffic.all_to_all);
+    case OperationKind::all_to_all_v:
+      return mpi_all_to_all_v(lane, call, traffic.all_to_all);
+    case OperationKind::gather:
+      return mpi_gather(lane, call.out, call.in, call.peer, traffic.gather);
+    case OperationKind::scatter:
+      return mpi_scatter(lane, call.out, call.in, call.peer, traffic.scatter);
     case OperationKind::barrier:
       return mpi_barrier(lane);
     default:
@@ -100,7 +108,7 @@ std::unique_ptr<Engine> MpiEngine::split(int color, const std::string& name) {
   return std::make_unique<MpiEngine>(std::move(place));
 }
 
-std::unique_ptr<Engine> make_mpi_engine(const MpiRanks& ranks, const CommOptions& options) {
+std::unique_ptr<MpiEngine> make_mpi_engine(const MpiRanks& ranks, const CommOptions& options) {
   CHECK(ranks.processes.size() > 1, "a group of one needs no engine");
   ranks.world->adopt_group(ranks.number);
   auto port = std::make_unique<MpiPort>(ranks.world, ranks.processes, ranks.number);
@@ -110,7 +118,7 @@ std::unique_ptr<Engine> make_mpi_engine(const MpiRanks& ranks, const CommOptions
   place->number = ranks.number;
   place->is_world = true;
   place->piece_bytes = piece_bytes_of(options, port->size(), port->size());
-  place->desk = std::make_shared<MpiDesk>(std::move(port), options, ranks.spins);
+  place->desk = std::make_shared<MpiDesk>(std::move(port), options);
   return std::make_unique<MpiEngine>(std::move(place));
 }
 

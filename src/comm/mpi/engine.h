@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/engine.h"
+#include "comm/hosts.h"
 #include "comm/mpi/algorithms.h"
 
 namespace tessera::comm {
@@ -27,6 +28,12 @@ class MpiEngine final : public Engine {
   const char* backend() const override { return "mpi"; }
   void set_step(int64_t step) override { place_->desk->set_step(step); }
   void abort(const std::string& why) override { place_->desk->stop(why); }
+  int64_t bytes_across_hosts() const override { return place_->across_hosts.load(); }
+  /// Where the ranks are; until this is told, waits do not spin, and no byte leaves the host.
+  void learn(const Hosts& hosts) {
+    place_->desk->let_spin(hosts.core_each);
+    place_->desk->set_hosts(hosts.host_of);
+  }
 
  private:
   MpiLane& lane_of(std::vector<std::unique_ptr<MpiLane>>& lanes, int peer);
@@ -44,10 +51,9 @@ struct MpiRanks {
   std::shared_ptr<MpiWorld> world;
   std::vector<int> processes;  ///< rank i is this one, as Open MPI counts them
   int number = 1;              ///< that no group in this process has had
-  bool spins = false;          ///< whether they have a core each
 };
 
 /// Their engine; there are at least two.
-std::unique_ptr<Engine> make_mpi_engine(const MpiRanks& ranks, const CommOptions& options);
+std::unique_ptr<MpiEngine> make_mpi_engine(const MpiRanks& ranks, const CommOptions& options);
 
 }  // namespace tessera::comm

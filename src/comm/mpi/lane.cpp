@@ -30,7 +30,7 @@ std::unique_ptr<MpiPort> MpiPlace::open_port() const {
 
 // As the world numbers ranks.
 Operation MpiLane::in_world(Operation operation) const {
-  if (operation.kind == OperationKind::broadcast || is_message(operation.kind)) {
+  if (has_root(operation.kind) || is_message(operation.kind)) {
     operation.peer = place_.world_rank(operation.peer);
   }
   return operation;
@@ -46,6 +46,7 @@ void MpiLane::begin(const Operation& operation, int64_t* sent) {
   current_.sequence = ++sequence_;
   sent_ = sent;
   place_.desk->look();
+  check_interrupted();
   if (place_.desk->failed()) place_.desk->check(describe(current_, place_.desk->step()));
   headers_.resize(static_cast<size_t>(size()));
   entered_.assign(static_cast<size_t>(size()), 0);
@@ -98,6 +99,9 @@ void MpiLane::send(MpiBatch& batch, int peer, int channel, const void* data, int
   if (bytes == 0) return;
   batch.push_back(port_->send(peer, channel, data, bytes));
   if (sent_ != nullptr) *sent_ += bytes;
+  if (sent_ != nullptr && place_.desk->on_other_host(place_.world_rank(peer))) {
+    place_.across_hosts.fetch_add(bytes, std::memory_order_relaxed);
+  }
   peer_of_slot_.resize(std::max(peer_of_slot_.size(), static_cast<size_t>(batch.back()) + 1));
   peer_of_slot_[static_cast<size_t>(batch.back())] = peer;
 }
@@ -156,17 +160,20 @@ void MpiLane::check_hope(const MpiBatch& batch, std::chrono::nanoseconds since_n
     port_->give_up();
     desk.check(describe(current_, desk.step()));
   }
-  if (place_.interrupted.load(std::memory_order_relaxed)) {
-    port_->give_up();
-    throw core::CommError(describe(current_, desk.step()) +
-                          ": given up, as this rank leaves the group");
-  }
+  check_interrupted();
   for (const int peer : awaited(batch)) {
     if (will_come(peer)) continue;
     const int gone = place_.world_rank(peer);
     fail(fmt::format("rank {} left {}{}", gone, desk.last_act(place_.number, gone), waiting()),
          {gone});
   }
+}
+
+void MpiLane::check_interrupted() {
+  if (!place_.interrupted.load(std::memory_order_relaxed)) return;
+  port_->give_up();
+  throw core::CommError(describe(current_, place_.desk->step()) +
+                        ": given up, as this rank leaves the group");
 }
 
 // A rank that left has done its part of what it took part in: that is on its way.

@@ -28,6 +28,7 @@ struct MpiPlace {
   int rank = 0;             ///< of this process in the group
   int64_t piece_bytes = 0;  ///< transfers of collectives are cut into pieces of at most this
   std::atomic<bool> interrupted{false};
+  mutable std::atomic<int64_t> across_hosts{0};  ///< bytes sent
 
   int size() const { return static_cast<int>(group.ranks.size()); }
   int world_rank(int peer) const { return group.ranks[static_cast<size_t>(peer)]; }
@@ -46,6 +47,8 @@ class MpiLane {
   int rank() const { return place_.rank; }
   int size() const { return place_.size(); }
   int64_t piece_bytes() const { return place_.piece_bytes; }
+  /// As the world counts ranks.
+  int world_rank(int peer) const { return place_.world_rank(peer); }
   /// How many operations have begun.
   uint32_t sequence() const { return sequence_; }
   /// False: waits give the core up at once, since there is something else to compute on it.
@@ -58,6 +61,8 @@ class MpiLane {
   void begin_send(Operation operation, int64_t* sent);
   void begin_recv(Operation operation);
   void finish();
+  /// From now on the operation counts here what is handed over, which it did not before.
+  void count(int64_t* sent) { sent_ = sent; }
 
   /// Starts a transfer, added to the batch unless it is empty. The memory is its own until the
   /// batch has been waited for.
@@ -78,6 +83,7 @@ class MpiLane {
   bool all_done(const MpiBatch& batch) const;
   /// Throws if the wait is in vain: the world has failed, or who is awaited has left.
   void check_hope(const MpiBatch& batch, std::chrono::nanoseconds since_news);
+  void check_interrupted();
   bool will_come(int peer) const;
   std::vector<int> awaited(const MpiBatch& batch) const;
   std::string waiting() const;
