@@ -9,6 +9,8 @@ case $preset in
   asan)
     export ASAN_OPTIONS="detect_stack_use_after_return=1:strict_string_checks=1"
     export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1"
+    # Open MPI keeps what it has allocated until the process ends.
+    export LSAN_OPTIONS="suppressions=$PWD/tests/open_mpi.supp:print_suppressions=0"
     set -- --parallel "$(nproc)" "$@"
     ;;
   tsan)

@@ -53,7 +53,7 @@ Json to_json(const kernels::GemmResult& result) {
 
 int bench_gemm(const Options& options) {
   const spec::RunConfig config = read_config(options);
-  kernels::set_num_threads(train::rank_environment().num_threads);
+  kernels::set_num_threads(train::threads_of_one_process("bench"));
   kernels::GemmBenchOptions bench;
   bench.threads = kernels::num_threads();
   bench.repetitions = options.repetitions;
@@ -85,7 +85,7 @@ int bench_gemm(const Options& options) {
 
 int bench_step(const Options& options) {
   const spec::RunConfig config = read_config(options);
-  kernels::set_num_threads(train::rank_environment().num_threads);
+  kernels::set_num_threads(train::threads_of_one_process("bench"));
   const train::StepBench bench = train::bench_step(config, options.steps);
   if (options.json) {
     const Json json = {{"device", kernels::describe_device()},

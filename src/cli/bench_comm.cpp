@@ -13,9 +13,11 @@
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "train/environment.h"
+#include "train/mpirun.h"
 #include "train/process_memory.h"
 #include "train/run_folder.h"
 #include "train/supervisor.h"
+#include "train/world.h"
 
 // Where a launcher has made this process a rank, it is one; else this process starts ranks of its
 // own, which execute the same command.
@@ -40,6 +42,7 @@ struct Options {
   comm::CollectiveBenchOptions bench;
   int num_ranks = 2;
   double timeout_seconds = 60;
+  std::string backend = "auto";
   std::string links;
   bool json = false;
 };
@@ -49,6 +52,12 @@ const std::map<std::string, DType>& dtypes() {
       {"float", DType::f32}, {"fp32", DType::f32},  {"double", DType::f64},
       {"fp64", DType::f64},  {"bf16", DType::bf16}, {"bfloat16", DType::bf16},
       {"int32", DType::i32}, {"int", DType::i32},   {"int64", DType::i64}};
+  return names;
+}
+
+const std::map<std::string, spec::Backend>& backends() {
+  static const std::map<std::string, spec::Backend> names = {
+      {"auto", spec::Backend::automatic}, {"shm", spec::Backend::shm}, {"mpi", spec::Backend::mpi}};
   return names;
 }
 
@@ -175,21 +184,20 @@ int run_rank(const Options& options, const std::vector<int64_t>& sizes,
   train::check_fits(environment.local_world_size * buffers * sizes.back(), "the benchmark",
                     environment.local_world_size);
   const bool pinned = take_a_core(environment);
-  comm::CommOptions comm_options;
-  comm_options.timeout =
-      std::chrono::milliseconds(static_cast<int64_t>(options.timeout_seconds * 1000));
-  const auto comm = environment.world_size == 1
-                        ? comm::make_self_communicator()
-                        : comm::make_shm_communicator(environment.rank, environment.world_size,
-                                                      environment.rendezvous, comm_options);
+  spec::RunConfig config;
+  config.comm.timeout_seconds = options.timeout_seconds;
+  config.comm.backend = backends().at(options.backend);
+  train::World world(environment, config);
+  comm::Communicator& comm = world.comm();
   try {
-    const CommReport report = measure(options, sizes, *comm, pinned);
-    if (comm->rank() == 0) finish(options, report);
+    const CommReport report = measure(options, sizes, comm, pinned);
+    if (comm.rank() == 0) finish(options, report);
+    world.leave();
     return report.wrong() == 0 ? kDone : kMismatch;
   } catch (const core::CommError&) {
     throw;
   } catch (const std::exception& error) {
-    comm->abort(error.what());
+    comm.abort(error.what());
     throw;
   }
 }
@@ -211,6 +219,7 @@ std::vector<std::string> rank_command(const Options& o) {
   add("--root", std::to_string(o.bench.root));
   add("--collective", o.collective);
   add("--check", std::to_string(o.check));
+  add("--backend", o.backend);
   add("--timeout", fmt::format("{}", o.timeout_seconds));
   if (!o.links.empty()) add("--links", o.links);
   if (o.bench.copy) command.push_back("--copy");
@@ -223,8 +232,11 @@ int run_own_ranks(const Options& options) {
   launch_options.ranks = {options.num_ranks, options.num_ranks};
   launch_options.command = rank_command(options);
   std::string said;
+  const auto listen = [&](const std::string& line) { said += line + "\n"; };
   const train::LaunchOutcome outcome =
-      train::launch(launch_options, [&](const std::string& line) { said += line + "\n"; });
+      backends().at(options.backend) == spec::Backend::mpi
+          ? train::launch_with_mpirun(options.num_ranks, launch_options.command, listen)
+          : train::launch(launch_options, listen);
   if (outcome.exit_status != kDone && outcome.exit_status < 128) {
     fmt::print(stderr, "{}", said);
   }
@@ -303,6 +315,9 @@ void add_bench_comm_action(CLI::App& bench_verb, int& status) {
   add_work(*verb, *options);
   verb->add_option("--nproc-per-node,--nproc_per_node", options->num_ranks, "Ranks to start")
       ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  verb->add_option("--backend", options->backend, "What carries messages, as comm.backend")
+      ->check(names_of(backends()))
       ->capture_default_str();
   verb->add_option("--timeout", options->timeout_seconds, "Seconds that a wait may take")
       ->check(CLI::PositiveNumber)

@@ -23,7 +23,7 @@ struct Options {
 };
 
 int run_generate(const Options& options) {
-  kernels::set_num_threads(train::rank_environment().num_threads);
+  kernels::set_num_threads(train::threads_of_one_process("generate"));
   train::Generator generator(options.path, options.tokenizer);
   if (options.json) {
     const std::string text = generator.generate(options.prompt, options.sampling, {});

@@ -43,7 +43,7 @@ void check_command(const std::vector<std::string>& command) {
 
 int run_launch(const LaunchFlags& flags) {
   check_command(flags.command);
-  train::check_no_foreign_world([](const char* name) { return std::getenv(name); });
+  train::check_no_foreign_world([](const char* name) { return std::getenv(name); }, "launch");
   train::LaunchOptions options;
   options.cores = train::usable_cores();
   options.ranks = train::parse_rank_range(flags.ranks, options.cores);

@@ -20,6 +20,7 @@
 #include "train/run_folder.h"
 #include "train/thread_ranks.h"
 #include "train/trainer.h"
+#include "train/world.h"
 
 namespace tessera::cli {
 
@@ -134,15 +135,11 @@ int run_rank(const Options& options, const train::RankEnvironment& environment,
   }
 }
 
-/// Ranks of this start: threads of this process where the config says so, else what the launcher
-/// made of us.
+/// Ranks of this start: what the launcher made of us, else threads of this process where the config
+/// says so.
 int64_t world_size_of(const train::RankEnvironment& environment, const spec::RunConfig& config) {
-  if (config.comm.backend != spec::Backend::thread) return environment.world_size;
-  if (environment.world_size > 1) {
-    throw core::ConfigError(
-        "comm.backend = \"thread\" makes ranks of threads of one process, but this is one of "
-        "several "
-        "processes; leave it \"auto\"");
+  if (config.comm.backend != spec::Backend::thread || environment.world_size > 1) {
+    return environment.world_size;
   }
   return std::max<int64_t>(1, config.parallelism.data_parallel_degree);
 }
@@ -166,26 +163,36 @@ train::TrainOptions read_options(const Options& options,
   return train_options;
 }
 
+/// As one of the ranks that a launcher started, or alone.
+int run_process(const Options& options, const train::RankEnvironment& environment,
+                const train::TrainOptions& train_options) {
+  train::World world(environment, train_options.config);
+  kernels::set_num_threads(world.environment().num_threads);
+  int status = kDone;
+  try {
+    status = run_rank(options, world.environment(), train_options, world.comm());
+  } catch (const train::Agreed&) {
+    world.leave();  // all ranks end like this one
+    throw;
+  }
+  world.leave();
+  return status;
+}
+
 int run_train(const Options& options, const train::RankEnvironment& environment) {
   const train::TrainOptions train_options = read_options(options, environment);
   const int64_t world_size = world_size_of(environment, train_options.config);
-  const comm::CommOptions comm_options = train::comm_options(train_options.config);
   watch_stop_signals();
+  if (environment.world_size > 1 || world_size == 1) {
+    return run_process(options, environment, train_options);
+  }
   kernels::set_num_threads(environment.num_threads);
   std::atomic<int> status{kDone};
-  const auto work = [&](comm::Communicator& comm) {
-    const int mine = run_rank(options, environment, train_options, comm);
-    if (mine != kDone) status = mine;
-  };
-  if (world_size == 1) {
-    work(*comm::make_self_communicator());
-  } else if (environment.world_size == 1) {
-    train::run_thread_ranks({static_cast<int>(world_size), environment.num_threads}, comm_options,
-                            work);
-  } else {
-    work(*comm::make_shm_communicator(environment.rank, environment.world_size,
-                                      environment.rendezvous, comm_options));
-  }
+  train::run_thread_ranks({static_cast<int>(world_size), environment.num_threads},
+                          train::comm_options(train_options.config), [&](comm::Communicator& comm) {
+                            const int mine = run_rank(options, environment, train_options, comm);
+                            if (mine != kDone) status = mine;
+                          });
   return status;
 }
 
@@ -199,7 +206,8 @@ void add_train_verb(CLI::App& app, int& status) {
   options->config.add_to(
       *verb,
       "Writes a run folder: config.toml, metrics.jsonl, checkpoints/, "
-      "summary.json. Several ranks: tessera launch --nproc-per-node N -- train …");
+      "summary.json. Several ranks: tessera launch --nproc-per-node N -- train …, or "
+      "mpirun -n N tessera train …");
   verb->add_option("--run-dir,--run_dir", options->run_dir, "The run folder [runs/DATE-TIME]");
   verb->add_flag("--resume", options->resume, "Continue an existing run from its last checkpoint");
   verb->add_flag("--overwrite", options->overwrite, "Replace an existing run");

@@ -14,15 +14,17 @@
 #include "core/error.h"
 #include "kernels/device.h"
 #include "train/environment.h"
+#include "train/mpirun.h"
 #include "train/run_data.h"
 #include "train/run_folder.h"
 #include "train/supervisor.h"
 #include "train/thread_ranks.h"
 #include "train/verify.h"
+#include "train/world.h"
 
-// A layout of backend "shm" is run as users run it: by the launcher, as processes that execute this
-// program with the hidden verb verify-rank and leave their record in a file. "thread" and the
-// reference run in this process.
+// A layout of backend "shm" or "mpi" is run as users run it: by the launcher or by mpirun, as
+// processes that execute this program with the hidden verb verify-rank and leave their record in a
+// file. "thread" and the reference run in this process.
 
 namespace tessera::cli {
 
@@ -52,7 +54,7 @@ struct Interrupted {
 };
 
 bool runs_as_processes(const Layout& layout) {
-  return layout.backend == Backend::shm && layout.dp > 1;
+  return (layout.backend == Backend::shm || layout.backend == Backend::mpi) && layout.dp > 1;
 }
 
 Attempt run_as_processes(const spec::RunConfig& config, const Layout& layout, int64_t steps) {
@@ -60,13 +62,18 @@ Attempt run_as_processes(const spec::RunConfig& config, const Layout& layout, in
   const auto config_path = folder.path() / "config.toml";
   const auto record_path = folder.path() / "record.safetensors";
   train::write_file_atomically(config_path, formats::to_toml(config));
-  train::LaunchOptions launch_options;
-  launch_options.ranks = {static_cast<int>(layout.dp), static_cast<int>(layout.dp)};
-  launch_options.command = {own_program(),         "verify-rank", config_path.string(), "--steps",
-                            std::to_string(steps), "--record",    record_path.string()};
+  const std::vector<std::string> command = {
+      own_program(),         "verify-rank", config_path.string(), "--steps",
+      std::to_string(steps), "--record",    record_path.string()};
+  const int ranks = static_cast<int>(layout.dp);
   std::string said;
-  const train::LaunchOutcome outcome =
-      train::launch(launch_options, [&](const std::string& line) { said += line + "\n"; });
+  const auto listen = [&](const std::string& line) { said += line + "\n"; };
+  train::LaunchOptions launch_options;
+  launch_options.ranks = {ranks, ranks};
+  launch_options.command = command;
+  const train::LaunchOutcome outcome = layout.backend == Backend::mpi
+                                           ? train::launch_with_mpirun(ranks, command, listen)
+                                           : train::launch(launch_options, listen);
   if (outcome.exit_status > 128) throw Interrupted{outcome.exit_status};
   if (outcome.exit_status != 0) return {{}, "its ranks failed: " + said};
   return {train::load_record(record_path), ""};
@@ -79,7 +86,7 @@ Attempt run_in_this_process(const spec::RunConfig& config, const data::Dataset& 
     VerifyRecord record = train::record_run(config, dataset, comm, steps);
     if (comm.rank() == 0) attempt.record = std::move(record);
   };
-  const int num_threads = train::rank_environment().num_threads;
+  const int num_threads = train::threads_of_one_process("verify");
   if (ranks == 1) {
     kernels::set_num_threads(num_threads);
     work(*comm::make_self_communicator());
@@ -228,23 +235,22 @@ struct RankOptions {
   int64_t steps = 0;
 };
 
-/// One process of a "shm" layout.
+/// One process of a "shm" or "mpi" layout.
 int run_verify_rank(const RankOptions& options) {
-  const train::RankEnvironment environment = train::rank_environment();
   const spec::RunConfig config =
       formats::parse_config(train::read_file(options.config), options.config);
-  kernels::set_num_threads(environment.num_threads);
-  const auto comm =
-      comm::make_shm_communicator(environment.rank, environment.world_size, environment.rendezvous,
-                                  train::comm_options(config));
+  train::World world(train::rank_environment(), config);
+  kernels::set_num_threads(world.environment().num_threads);
+  comm::Communicator& comm = world.comm();
   try {
     const train::RunData data = train::load_run_data(config);
-    const VerifyRecord record = train::record_run(config, *data.training, *comm, options.steps);
-    if (comm->rank() == 0) train::save_record(options.record, record);
+    const VerifyRecord record = train::record_run(config, *data.training, comm, options.steps);
+    if (comm.rank() == 0) train::save_record(options.record, record);
   } catch (const std::exception& error) {
-    comm->abort(error.what());
+    comm.abort(error.what());
     throw;
   }
+  world.leave();
   return kDone;
 }
 
@@ -254,10 +260,11 @@ void add_verify_verb(CLI::App& app, int& status) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand(
       "verify", "Train a few steps in each layout and on one rank, and compare what comes out");
-  options->config.add_to(*verb,
-                         "Layouts: key=value joined by commas, layouts by semicolons. Keys: dp, "
-                         "accumulate, micro_batch, recompute, backend (thread, shm). Exit status 4 "
-                         "when a layout differs.");
+  options->config.add_to(
+      *verb,
+      "Layouts: key=value joined by commas, layouts by semicolons. Keys: dp, "
+      "accumulate, micro_batch, recompute, backend (thread, shm, mpi). Exit status 4 "
+      "when a layout differs.");
   verb->add_option("--layouts", options->layouts, "What to compare with one rank")
       ->capture_default_str();
   verb->add_option("--steps", options->steps, "Steps to train (at most training.steps)")
