@@ -15,8 +15,7 @@
 // The memory that the ranks of a group share, for threads and for processes alike:
 //
 //   Notice                        why everybody stops, once somebody failed; and how much memory
-//   the
-//                                 groups have taken that were split off
+//                                 the groups have taken that were split off
 //   Seat      [size]              a rank's progress, what it does, who it is
 //   Channel   [size][size]        counters of the messages from one rank to another
 //   boxes     [size][2][size]     pieces of a collective: from a rank, by parity of the turn, to a

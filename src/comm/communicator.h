@@ -87,10 +87,10 @@ class Communicator {
   void barrier() { run(Call::barrier()); }
 
   /// The ranks that give the same color become a group of their own, in rank order. Collective:
-  /// every rank of this group calls it, after what it has called before; what it started is
-  /// finished first. `name` says in messages what the group is for ("dp"); ranks keep the numbers
-  /// of the world in messages. Needs memory of its own, all groups of a split together at most as
-  /// much as this one; may outlive this communicator.
+  /// every rank of this group calls it, after what it has called before; the collectives that it
+  /// started are finished first. `name` says in messages what the group is for ("dp"); ranks keep
+  /// the numbers of the world in messages. Needs memory of its own, all groups of a split together
+  /// at most as much as this one; may outlive this communicator.
   std::unique_ptr<Communicator> split(int color, const std::string& name = {});
 
   /// Any of these beside the computation. All ranks of the group must have it waited for, or at

@@ -24,7 +24,7 @@ class Engine {
   /// `traffic`. `may_spin`: false where the thread had better leave its core to computation. Throws
   /// CommError as Communicator promises, and for ever after.
   virtual void execute(const Call& call, Traffic& traffic, bool may_spin) = 0;
-  /// A collective, called while nothing else is under way: see Communicator. What serves the group
+  /// A collective, called while no other is under way: see Communicator. What serves the group
   /// of this color; null when it has one rank. A failure of any of the groups is one of the world
   /// that they come from.
   virtual std::unique_ptr<Engine> split(int color, const std::string& name) = 0;

@@ -42,9 +42,10 @@ std::shared_ptr<Work> Queue::start(Call call) {
   std::shared_ptr<Work> work;
   {
     const std::lock_guard lock(mutex_);
+    // The thread first: should there be none, nothing is left behind that borrows arguments.
+    const bool somebody_will = TESSERA_FAULT("comm_early_result");  // some time
+    if (!thread_.joinable() && !somebody_will) thread_ = std::thread([this] { work_off(); });
     work = enqueue(std::move(call));
-    if (TESSERA_FAULT("comm_early_result")) return work;  // somebody will do it, some time
-    if (!thread_.joinable()) thread_ = std::thread([this] { work_off(); });
   }
   changed_.notify_all();
   return work;
