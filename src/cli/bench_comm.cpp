@@ -85,16 +85,16 @@ std::vector<int64_t> sizes_of(const Options& options) {
                                   options.max_bytes));
   }
   const int64_t add = options.step_bytes.empty() ? 0 : bytes_of("--stepbytes", options.step_bytes);
+  constexpr size_t kMostSizes = 10000;
   std::vector<int64_t> sizes;
   for (int64_t size = first; size <= last;) {
+    if (sizes.size() == kMostSizes) {
+      throw ConfigError(fmt::format("more than {} sizes; choose a larger step", kMostSizes));
+    }
     sizes.push_back(size);
-    size = add > 0
-               ? size + add
-               : std::max(size + 1,
-                          static_cast<int64_t>(static_cast<double>(size) * options.step_factor));
-  }
-  if (sizes.size() > 10000) {
-    throw ConfigError(fmt::format("{} sizes are too many; choose a larger step", sizes.size()));
+    const double multiplied =
+        std::min(static_cast<double>(size) * options.step_factor, static_cast<double>(last) + 1);
+    size = add > 0 ? size + add : std::max(size + 1, static_cast<int64_t>(multiplied));
   }
   return sizes;
 }
@@ -297,8 +297,9 @@ void add_work(CLI::App& verb, Options& options) {
   verb.add_option("-c,--check", options.check, "Verify every size before it is timed; 0: do not")
       ->check(CLI::Range(0, 1))
       ->capture_default_str();
-  verb.add_flag("--copy", options.bench.copy,
-                "Also each time's share of a memory copy of the same size by all ranks at once");
+  verb.add_flag(
+      "--copy", options.bench.copy,
+      "Also the speed as a share of a memory copy's, of the same size by all ranks at once");
 }
 
 }  // namespace
@@ -323,7 +324,7 @@ void add_bench_comm_action(CLI::App& bench_verb, int& status) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   verb->add_option("--links", options->links,
-                   "Write the link that the times tell, latency and rate, for `plan`");
+                   "Write a file with the link that the times tell: latency and rate");
   verb->add_flag("--json", options->json, "Print one JSON object");
   verb->callback([options, &status] {
     const train::RankEnvironment environment = train::rank_environment();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace tessera::cli {
@@ -105,9 +106,8 @@ std::optional<comm::LinkFit> link_of(const CommReport& report) {
 
 std::string links_file(const CommReport& report, const comm::LinkFit& link) {
   return fmt::format(
-      "# Measured by tessera bench comm. A message of S bytes takes latency_s + S / bytes_per_s; "
-      "by\n"
-      "# that model the times measured are met within {:.0f} % on average.\n"
+      "# Measured by tessera bench comm. A message of S bytes takes latency_s + S / bytes_per_s;\n"
+      "# by that model the times measured are met within {:.0f} % on average.\n"
       "[[link]]\n"
       "name = \"{}\"\n"
       "ranks = {}\n"
