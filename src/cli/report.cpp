@@ -60,8 +60,8 @@ std::string communication_line(const train::Summary& s) {
     collectives += fmt::format("{}{} {} MiB", collectives.empty() ? "" : ", ", name, in_mib(bytes));
   }
   return fmt::format(
-      "communication    waited for {:.1f} % of the time; {:.0f} % of it hidden by computation; a "
-      "step sends {}\n",
+      "communication    {:.1f} % of the time waited for it; computation hid {:.0f} % of it; a step "
+      "sends {}\n",
       100 * s.exposed_communication_fraction, 100 * s.hidden_communication_fraction, collectives);
 }
 
