@@ -192,9 +192,13 @@ int64_t gathered_bytes(const ParameterTable& table, const spec::TrainingConfig& 
     const int64_t trained = padded(unit.trainable_elements(), sharding.shards);
     const int64_t all = padded(unit.frozen_elements(), sharding.shards) + trained;
     const bool block = i > 0 && i + 1 < num_units;
-    if (!block) weights += all, gradients += trained;
-    if (block) block_weights = std::max(block_weights, all);
-    if (block) block_gradients = std::max(block_gradients, trained);
+    if (block) {
+      block_weights = std::max(block_weights, all);
+      block_gradients = std::max(block_gradients, trained);
+    } else {
+      weights += all;
+      gradients += trained;
+    }
   }
   const int64_t blocks = num_units - 2;
   weights += gathered_blocks(blocks, parallelism.prefetch) * block_weights;

@@ -1,7 +1,7 @@
 #include "trace/chrome_reader.h"
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -124,14 +124,14 @@ class Walker : public nlohmann::json_sax<Json> {
   }
 
   void set_field(Scalar value) {
+    const bool is_number = value.kind == Scalar::Kind::number;
+    if (key_ == "ts" && is_number) event_.ts = value.number;
+    if (key_ == "dur" && is_number) event_.dur = value.number;
     if (key_ == "name") event_.name = std::move(value.text);
     if (key_ == "cat") event_.category = std::move(value.text);
     if (key_ == "ph") event_.phase = std::move(value.text);
     if (key_ == "pid") event_.pid = std::move(value);
     if (key_ == "tid") event_.tid = std::move(value);
-    if (value.kind != Scalar::Kind::number) return;
-    if (key_ == "ts") event_.ts = value.number;
-    if (key_ == "dur") event_.dur = value.number;
   }
 
   int64_t row_number(const Scalar& row) {

@@ -29,8 +29,8 @@ struct ChromeTrace {
   std::vector<ChromeEvent> events;                             ///< in the file's order
   std::map<int64_t, std::string> processes;                    ///< pid → name
   std::map<std::pair<int64_t, int64_t>, std::string> threads;  ///< pid, tid → name
-  bool torn =
-      false;  ///< the file ends in the middle: its writer was killed. What came before is here
+  /// The file ends in the middle: its writer was killed. What came before is here.
+  bool torn = false;
 };
 
 /// The spans of a trace: complete events ("X") and pairs ("B", "E") that are closed; other kinds
