@@ -18,11 +18,11 @@ class GradientReduction {
 
   /// Starts to reduce `whole` [shards · n] into `owned` [n], which may be its part of `whole`; both
   /// are borrowed until it is done. `final`: nothing will be added any more, so replicas may have
-  /// it. The number by which to wait.
+  /// it. Returns the number by which to wait. Like the next two, throws CommError.
   size_t start(core::View whole, core::View owned, bool final);
   /// Blocks until `whole` may be written again.
   void wait_scattered(size_t number);
-  /// Blocks until everything is done, and forgets it.
+  /// Blocks until everything is done, and forgets it; numbers begin anew.
   void finish();
 
  private:

@@ -11,7 +11,8 @@ namespace tessera::parallel {
 /// all of it for everybody; in stage 1 unit by unit, each rank's part for itself.
 class WholeGradients final : public StepHooks {
  public:
-  /// `overlap`: false reduces when backward is over. References must outlive this.
+  /// `bucket_bytes`: how much gradient stage 0 collects before it reduces; 0: reduces when backward
+  /// is over, in stage 1 too. References must outlive this.
   WholeGradients(ModelState& state, DataParallel& dp, int64_t bucket_bytes);
 
   void begin_step(int64_t passes) override;

@@ -118,8 +118,8 @@ StepResult TrainStep::compute_gradients(const BatchLoader& loader, int64_t step,
   if (!std::isfinite(result.grad_norm)) {
     throw AgreedRunError(
         fmt::format("the gradient norm at step {} is {} on every rank, first in {}: training "
-                    "stopped before the "
-                    "weights took it up. Lower optimizer.lr or resume from the last checkpoint",
+                    "stopped before the weights took it up. Lower optimizer.lr or resume from the "
+                    "last checkpoint",
                     step, result.grad_norm, first_non_finite(replica_, config_.training)));
   }
   return result;

@@ -25,9 +25,8 @@ class TrainStep {
   TrainStep(const spec::RunConfig& config, parallel::Replica& replica);
 
   /// Forward, backward and reduction: afterwards every rank holds what it owns of the global
-  /// gradient.
-  /// `stop`: this rank was asked to end after this step. Throws RunError naming rank and step when
-  /// a loss or the gradient is not finite.
+  /// gradient. `stop`: this rank was asked to end after this step. Throws RunError naming rank and
+  /// step when a loss or the gradient is not finite.
   StepResult compute_gradients(const BatchLoader& loader, int64_t step, bool stop = false);
   /// Clips, and moves the weights.
   void update(const StepResult& result);

@@ -132,8 +132,7 @@ void Run::check_ranks_agree() {
       if (a == b) continue;
       throw core::ConfigError(
           fmt::format("this rank was started with another config than rank 0: {} here, {} there. "
-                      "Give all ranks "
-                      "the same command line",
+                      "Give all ranks the same command line",
                       a, b));
     }
   });
@@ -183,8 +182,7 @@ void Run::resume_from(const std::filesystem::path& checkpoint) {
       throw core::ConfigError(fmt::format(
           "training.seed = {} but {} was trained with {}: the order of samples would be another, "
           "and some would come twice and others never. Use training.seed = {}, or start a new run "
-          "from "
-          "its weights with training.load",
+          "from its weights with training.load",
           config_.training.seed, checkpoint.string(), header.sampler_seed, header.sampler_seed));
     }
   });
