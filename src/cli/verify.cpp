@@ -150,9 +150,17 @@ void print_table(const std::vector<LayoutVerdict>& verdicts, const train::Tolera
   }
 }
 
-std::vector<Layout> read_layouts(const Options& options, int64_t global_batch_size) {
+/// The layouts as they are run: what they do not say of sharding is the config's.
+std::vector<Layout> read_layouts(const Options& options, const spec::RunConfig& config) {
+  const int64_t global_batch_size = config.training.global_batch_size;
   spec::LayoutList list = spec::parse_layouts(options.layouts);
-  for (const Layout& layout : list.layouts) {
+  for (Layout& layout : list.layouts) {
+    layout = spec::completed(layout, config);
+    if (layout.prefetch >= 0 && layout.zero < 3) {
+      list.violations.push_back({"prefetch", std::to_string(layout.prefetch),
+                                 "is not used: only zero=3 gathers weights", "zero=3",
+                                 "--layouts"});
+    }
     if (layout.dp > global_batch_size) {
       list.violations.push_back({"dp", std::to_string(layout.dp),
                                  "more ranks than the samples of a global batch",
@@ -193,7 +201,7 @@ int run_verify(const Options& options) {
   config.parallelism.data_parallel_degree = 1;
   const train::RunData data = train::load_run_data(config);
   config = spec::resolved(train::with_vocabulary(config, *data.tokenizer), 1);
-  const std::vector<Layout> layouts = read_layouts(options, config.training.global_batch_size);
+  const std::vector<Layout> layouts = read_layouts(options, config);
   const int64_t steps = std::min(options.steps, config.training.steps);
   const train::Tolerance tolerance = train::default_tolerance(config, steps);
   const std::vector<std::string> names = parameter_names(config);
@@ -263,8 +271,10 @@ void add_verify_verb(CLI::App& app, int& status) {
   options->config.add_to(
       *verb,
       "Layouts: key=value joined by commas, layouts by semicolons. Keys: dp, "
-      "accumulate, micro_batch, recompute, backend (thread, shm, mpi). Exit status 4 "
-      "when a layout differs.");
+      "accumulate, micro_batch, recompute, zero, shard, bucket_bytes, prefetch, backend (thread, "
+      "shm, mpi); sharding that a layout does not name is the config's. Exit status 4 when a "
+      "layout "
+      "differs.");
   verb->add_option("--layouts", options->layouts, "What to compare with one rank")
       ->capture_default_str();
   verb->add_option("--steps", options->steps, "Steps to train (at most training.steps)")

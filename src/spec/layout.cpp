@@ -137,7 +137,7 @@ std::string to_string(const Layout& layout) {
   std::string text = "dp=" + std::to_string(layout.dp);
   if (layout.accumulate > 0) text += ",accumulate=" + std::to_string(layout.accumulate);
   if (layout.micro_batch > 0) text += ",micro_batch=" + std::to_string(layout.micro_batch);
-  if (layout.zero > 0) text += ",zero=" + std::to_string(layout.zero);
+  if (layout.zero >= 0) text += ",zero=" + std::to_string(layout.zero);
   if (layout.shard > 0) text += ",shard=" + std::to_string(layout.shard);
   if (layout.bucket_bytes >= 0) text += ",bucket_bytes=" + std::to_string(layout.bucket_bytes);
   if (layout.prefetch >= 0) text += ",prefetch=" + std::to_string(layout.prefetch);
@@ -152,22 +152,36 @@ Layout layout_of(const RunConfig& config) {
   const ParallelismConfig& parallelism = config.parallelism;
   Layout layout;
   layout.dp = parallelism.data_parallel_degree;
-  layout.zero = parallelism.zero_stage;
+  if (parallelism.zero_stage > 0) layout.zero = parallelism.zero_stage;
   const bool hybrid = layout.zero > 0 && shard_ranks(parallelism) != layout.dp;
   if (hybrid) layout.shard = shard_ranks(parallelism);
   return layout;
 }
 
-RunConfig with_layout(RunConfig config, const Layout& layout) {
+Layout completed(Layout layout, const RunConfig& config) {
+  const ParallelismConfig& parallelism = config.parallelism;
+  const bool several = layout.dp > 1;
+  const bool said = layout.zero >= 0;
+  if (!said && several && parallelism.zero_stage > 0) layout.zero = parallelism.zero_stage;
+  const int64_t shard = parallelism.shard_degree;
+  if (!said && layout.zero > 0 && layout.shard == 0 && shard > 0 && layout.dp % shard == 0) {
+    layout.shard = shard;
+  }
+  return layout;
+}
+
+RunConfig with_layout(RunConfig config, const Layout& given) {
+  const Layout layout = completed(given, config);
   const int64_t accumulation = std::max<int64_t>(layout.accumulate, 1);
   const int64_t largest =
       micro_batch_size_for(config.training.global_batch_size, layout.dp, accumulation);
   ParallelismConfig& parallelism = config.parallelism;
   parallelism.data_parallel_degree = layout.dp;
-  parallelism.zero_stage = layout.zero;
+  parallelism.zero_stage = std::max<int64_t>(layout.zero, 0);
   parallelism.shard_degree = layout.shard > 0 ? layout.shard : -1;
   if (layout.bucket_bytes >= 0) parallelism.bucket_bytes = layout.bucket_bytes;
   if (layout.prefetch >= 0) parallelism.prefetch = layout.prefetch;
+  if (parallelism.zero_stage < 3) parallelism.prefetch = ParallelismConfig{}.prefetch;
   config.training.micro_batch_size =
       layout.micro_batch > 0 ? std::min(layout.micro_batch, largest) : largest;
   if (layout.has_recompute) config.activation_checkpoint.mode = layout.recompute;

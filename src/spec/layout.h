@@ -13,8 +13,8 @@ struct Layout {
   int64_t dp = 1;             ///< data-parallel replicas
   int64_t accumulate = 0;     ///< micro-batches of the largest share, at most
   int64_t micro_batch = 0;    ///< sequences of a micro-batch; the whole share when neither is said
-  int64_t zero = 0;           ///< ZeRO stage
-  int64_t shard = 0;          ///< ranks a shard group spans; all when not said
+  int64_t zero = -1;          ///< ZeRO stage; -1: not said
+  int64_t shard = 0;          ///< ranks a shard group spans
   int64_t bucket_bytes = -1;  ///< -1: not said
   int64_t prefetch = -1;      ///< -1: not said
   Backend backend = Backend::automatic;
@@ -37,7 +37,11 @@ std::string to_string(const Layout& layout);
 /// The layout of a resolved config, without what is as it is by itself.
 Layout layout_of(const RunConfig& config);
 
-/// The config of a run in that layout, of the same global batch. `config` is resolved.
+/// The layout with what it does not say of sharding as the config has it: of several ranks the
+/// stage, and where stage or ranks are not said anew the shard group, as far as that divides.
+Layout completed(Layout layout, const RunConfig& config);
+
+/// The config of a run in that layout, completed, of the same global batch. `config` is resolved.
 RunConfig with_layout(RunConfig config, const Layout& layout);
 
 }  // namespace tessera::spec

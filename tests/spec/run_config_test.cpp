@@ -59,6 +59,40 @@ TEST(WithLayout, NeverHoldsMoreThanTheShare) {
   EXPECT_EQ(with_layout(config, layout).training.micro_batch_size, 5);
 }
 
+TEST(WithLayout, KeepsTheShardingThatItDoesNotName) {
+  RunConfig config;
+  config.training.global_batch_size = 12;
+  config.parallelism.zero_stage = 3;
+  config.parallelism.shard_degree = 2;
+  config.parallelism.prefetch = 2;
+  Layout layout;
+  layout.dp = 4;
+  EXPECT_EQ(to_string(completed(layout, config)), "dp=4,zero=3,shard=2");
+  EXPECT_EQ(with_layout(config, layout).parallelism.shard_degree, 2);
+  EXPECT_EQ(with_layout(config, layout).parallelism.prefetch, 2);
+  layout.dp = 3;  // which two do not divide
+  EXPECT_EQ(to_string(completed(layout, config)), "dp=3,zero=3");
+  EXPECT_EQ(with_layout(config, layout).parallelism.shard_degree, -1);
+  layout.zero = 1;
+  EXPECT_EQ(to_string(completed(layout, config)), "dp=3,zero=1");
+  EXPECT_TRUE(validate(with_layout(config, layout), 3).size() <= 1);  // of no data.path alone
+  layout.zero = 0;
+  EXPECT_EQ(with_layout(config, layout).parallelism.zero_stage, 0);
+  layout.zero = -1;
+  layout.dp = 1;  // the reference, which shares nothing
+  EXPECT_EQ(to_string(completed(layout, config)), "dp=1");
+}
+
+TEST(LayoutOf, SaysHowARunIsSharded) {
+  RunConfig config;
+  config.parallelism.data_parallel_degree = 4;
+  EXPECT_EQ(to_string(layout_of(config)), "dp=4");
+  config.parallelism.zero_stage = 2;
+  EXPECT_EQ(to_string(layout_of(config)), "dp=4,zero=2");
+  config.parallelism.shard_degree = 2;
+  EXPECT_EQ(to_string(layout_of(config)), "dp=4,zero=2,shard=2");
+}
+
 TEST(DtypeOf, IsTheConfiguredOne) {
   EXPECT_EQ(dtype_of(Precision::bf16), core::DType::bf16);
   EXPECT_EQ(dtype_of(Precision::fp32), core::DType::f32);
