@@ -36,22 +36,6 @@ std::string open_mpi_meeting(const Variables& variables) {
                              std::hash<std::string>()(where)));
 }
 
-std::optional<RankEnvironment> read_open_mpi(const Variables& variables) {
-  if (!variables.has("OMPI_COMM_WORLD_SIZE")) return std::nullopt;
-  const auto number = [&](const char* name, int lowest) {
-    return require(variables, name, "Open MPI's mpirun", lowest);
-  };
-  RankEnvironment env;
-  env.launcher = Launcher::open_mpi;
-  env.world_size = number("OMPI_COMM_WORLD_SIZE", 1);
-  env.rank = number("OMPI_COMM_WORLD_RANK", 0);
-  check_rank(env, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
-  env.local_rank = number("OMPI_COMM_WORLD_LOCAL_RANK", 0);
-  env.local_world_size = number("OMPI_COMM_WORLD_LOCAL_SIZE", 1);
-  env.rendezvous = open_mpi_meeting(variables);
-  return env;
-}
-
 /// A step's own count is the better one: the shell of an interactive step, a single process, still
 /// has the job's SLURM_NTASKS.
 std::optional<int> tasks_of_step(const Variables& variables) {
@@ -62,6 +46,34 @@ std::optional<int> tasks_of_step(const Variables& variables) {
   const char* count =
       variables.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
   return variables.number(count, 1, kMaxWorld).value_or(1);
+}
+
+/// Each task would be rank 0 of a world of its own, and write to the same run folder.
+void check_no_other_tasks(const Variables& variables) {
+  const int tasks = tasks_of_step(variables).value_or(1);
+  if (tasks == 1) return;
+  throw ConfigError(fmt::format(
+      "Open MPI sees a world of 1 (OMPI_COMM_WORLD_SIZE=1), but this is one of {} tasks of a Slurm "
+      "step: each would train by itself. Start them with srun --mpi=pmix, or with one mpirun for "
+      "all; for a single process unset the SLURM_STEP variables",
+      tasks));
+}
+
+std::optional<RankEnvironment> read_open_mpi(const Variables& variables) {
+  if (!variables.has("OMPI_COMM_WORLD_SIZE")) return std::nullopt;
+  const auto number = [&](const char* name, int lowest) {
+    return require(variables, name, "Open MPI's mpirun", lowest);
+  };
+  RankEnvironment env;
+  env.launcher = Launcher::open_mpi;
+  env.world_size = number("OMPI_COMM_WORLD_SIZE", 1);
+  env.rank = number("OMPI_COMM_WORLD_RANK", 0);
+  check_rank(env, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
+  if (env.world_size == 1) check_no_other_tasks(variables);
+  env.local_rank = number("OMPI_COMM_WORLD_LOCAL_RANK", 0);
+  env.local_world_size = number("OMPI_COMM_WORLD_LOCAL_SIZE", 1);
+  env.rendezvous = open_mpi_meeting(variables);
+  return env;
 }
 
 int tasks_of_this_node(const Variables& variables, int tasks) {

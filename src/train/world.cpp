@@ -32,6 +32,12 @@ void check(const RankEnvironment& environment, Backend backend) {
         "comm.backend = \"thread\" makes ranks of threads of one process, but this is one of "
         "several processes; leave it \"auto\"");
   }
+  if (!environment.one_host() && !environment.over_mpi()) {
+    throw ConfigError(fmt::format(
+        "the ranks are on several hosts (TESSERA_RANKS_PER_HOST pretends so), which only ranks "
+        "started by Open MPI's mpirun or Slurm's srun can be; {} has started these",
+        environment.source));
+  }
   if (backend == Backend::mpi && !environment.over_mpi()) {
     throw ConfigError(fmt::format(
         "comm.backend = \"mpi\" needs ranks that Open MPI's mpirun or Slurm's srun has started, "

@@ -197,6 +197,20 @@ TEST(RankEnvironment, UnderstandsOpenMpi) {
             1);
 }
 
+TEST(RankEnvironment, RefusesAWorldOfOneBesideOtherTasks) {
+  Variables alone = {{"OMPI_COMM_WORLD_SIZE", "1"},
+                     {"OMPI_COMM_WORLD_RANK", "0"},
+                     {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                     {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"},
+                     {"SLURM_NTASKS", "4"}};
+  EXPECT_EQ(read(alone).world_size, 1);  // mpirun -n 1 in an sbatch script
+  alone["SLURM_STEP_ID"] = "0";
+  alone["SLURM_STEP_NUM_TASKS"] = "4";
+  EXPECT_THAT(error_of(alone), AllOf(HasSubstr("world of 1"), HasSubstr("--mpi=pmix")));
+  alone["SLURM_STEP_NUM_TASKS"] = "1";
+  EXPECT_EQ(read(alone).world_size, 1);
+}
+
 TEST(RankEnvironment, MeetsTwoJobsOfOpenMpiUnderOtherNames) {
   const std::set<std::string> names{
       read(open_mpi()).rendezvous, read(with(open_mpi(), "PMIX_NAMESPACE", "22958")).rendezvous,
