@@ -42,14 +42,9 @@ T posted(const Member& member, int from) {
   return value;
 }
 
-}  // namespace
-
-SplitGroup split(Member& parent, Pool& pool, int color, const std::string& name) {
-  parent.enter({OperationKind::split}, nullptr);
-  parent.post_uncounted(parent.rank(), &color, sizeof(color));
-  parent.take_turn();
+/// The ranks of this rank's color, once everybody has posted its own.
+std::vector<int> ranks_of_color(const Member& parent, int color) {
   std::vector<int> ranks;
-  Group named{name, {}};
   // Every rank sits down with the group of its neighbour.
   const int shift = TESSERA_FAULT("comm_shifted_groups") ? 1 : 0;
   const auto color_of = [&](int rank) {
@@ -57,30 +52,41 @@ SplitGroup split(Member& parent, Pool& pool, int color, const std::string& name)
     return from == parent.rank() ? color : posted<int>(parent, from);
   };
   for (int rank = 0; rank < parent.size(); ++rank) {
-    if (color_of(rank) != color_of(parent.rank())) continue;
-    ranks.push_back(rank);
-    named.ranks.push_back(parent.board().world_rank(rank));
+    if (color_of(rank) == color_of(parent.rank())) ranks.push_back(rank);
   }
+  return ranks;
+}
+
+}  // namespace
+
+SplitGroup split(Member& parent, Pool& pool, int color, const std::string& name) {
+  parent.enter({OperationKind::split}, nullptr);
+  parent.post_uncounted(parent.rank(), &color, sizeof(color));
+  parent.take_turn();
+  const std::vector<int> ranks = ranks_of_color(parent, color);
   const auto size = static_cast<int>(ranks.size());
+  Group named{name, {}};
+  for (const int rank : ranks) named.ranks.push_back(parent.board().world_rank(rank));
   SplitGroup group;
   group.rank =
       static_cast<int>(std::find(ranks.begin(), ranks.end(), parent.rank()) - ranks.begin());
   group.staging_bytes = staging_of(parent, size);
+  const BoardLayout layout = size > 1 ? BoardLayout::of(size, group.staging_bytes) : BoardLayout{};
+  const auto sit_down = [&] {
+    group.board = std::make_unique<Board>(pool.map(group.where, layout.total_bytes), layout,
+                                          parent.board(), named);
+  };
   try {
     if (size > 1 && group.rank == 0) {
-      const BoardLayout layout = BoardLayout::of(size, group.staging_bytes);
       group.where = pool.add(layout.total_bytes, size);
-      group.board = std::make_unique<Board>(pool.map(group.where, layout.total_bytes), layout,
-                                            parent.board(), named);
+      sit_down();
       seat_everybody(*group.board, parent.board(), ranks);
     }
     parent.post_uncounted(parent.rank(), &group.where, sizeof(group.where));
     parent.take_turn();
     if (size > 1 && group.rank > 0) {
-      const BoardLayout layout = BoardLayout::of(size, group.staging_bytes);
       group.where = posted<int64_t>(parent, ranks[0]);
-      group.board = std::make_unique<Board>(pool.map(group.where, layout.total_bytes), layout,
-                                            parent.board(), named);
+      sit_down();
     }
   } catch (const core::CommError& error) {
     parent.fail(error.what());
