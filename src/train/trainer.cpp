@@ -49,6 +49,7 @@ class Run {
   void resume_from(const std::filesystem::path& checkpoint);
   /// True when the run is to end after it.
   bool train_one_step(int64_t step);
+  StepRecord record_of(const StepResult& result, double seconds) const;
   void begin_trace();
   trace::Recorder* recorder() { return trace_ ? trace_->recorder() : nullptr; }
   void maybe_validate(int64_t step, StepRecord& record);
@@ -283,21 +284,7 @@ bool Run::train_one_step(int64_t step) {
   communication_seconds_ += communicated;
   ++steps_done_;
 
-  StepRecord record;
-  record.step = step;
-  record.time_us = std::chrono::duration_cast<std::chrono::microseconds>(
-                       std::chrono::system_clock::now().time_since_epoch())
-                       .count();
-  record.loss = result.loss;
-  record.grad_norm = result.grad_norm;
-  record.lr = result.lr;
-  record.tokens = tokens_per_step();
-  record.tokens_per_s = static_cast<double>(record.tokens) / seconds;
-  record.tflops = rank_flops_per_s(seconds) * 1e-12;
-  record.mfu = rank_flops_per_s(seconds) / product_flops_per_s_;
-  record.step_s = seconds;
-  record.memory_bytes = ledger_.peak_total();
-  record.memory_limit_bytes = machine_memory_;
+  StepRecord record = record_of(result, seconds);
   record.exposed_communication_s = waited;
   record.communication_s = communicated;
   if (step == origin_.first_step) summary_.loss_first = result.loss;
@@ -314,6 +301,26 @@ bool Run::train_one_step(int64_t step) {
   const int64_t interval = config_.checkpoint.interval;
   if (step == config_.training.steps || (interval > 0 && step % interval == 0)) save(step);
   return result.stop;
+}
+
+/// What a step was like, but for its communication and its validation.
+StepRecord Run::record_of(const StepResult& result, double seconds) const {
+  StepRecord record;
+  record.step = result.step;
+  record.time_us = std::chrono::duration_cast<std::chrono::microseconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count();
+  record.loss = result.loss;
+  record.grad_norm = result.grad_norm;
+  record.lr = result.lr;
+  record.tokens = tokens_per_step();
+  record.tokens_per_s = static_cast<double>(record.tokens) / seconds;
+  record.tflops = rank_flops_per_s(seconds) * 1e-12;
+  record.mfu = rank_flops_per_s(seconds) / product_flops_per_s_;
+  record.step_s = seconds;
+  record.memory_bytes = ledger_.peak_total();
+  record.memory_limit_bytes = machine_memory_;
+  return record;
 }
 
 void Run::maybe_validate(int64_t step, StepRecord& record) {
