@@ -8,11 +8,20 @@
 
 namespace tessera::cli {
 
+namespace {
+
+/// mpirun lends its ranks a terminal, and writes what they say there to wherever it is told to.
+bool is_terminal() {
+  return isatty(STDOUT_FILENO) != 0 && std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr;
+}
+
+}  // namespace
+
 Progress::Progress(int64_t first_step, int64_t last_step, int64_t log_freq)
     : first_step_(first_step),
       last_step_(last_step),
       log_freq_(log_freq),
-      terminal_(isatty(STDOUT_FILENO) != 0),
+      terminal_(is_terminal()),
       colour_(terminal_ && std::getenv("NO_COLOR") == nullptr) {}
 
 void Progress::show(const train::StepRecord& record) {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -56,6 +57,13 @@ void watch_stop_signals() {
   action.sa_handler = on_stop_signal;
   sigemptyset(&action.sa_mask);
   for (int signal_number : {SIGTERM, SIGINT, SIGUSR1}) sigaction(signal_number, &action, nullptr);
+}
+
+/// Ranks of `tessera launch` end with it. One of mpirun's whose mpirun is killed is told to stop,
+/// as mpirun itself would have done: it would go on for ever, where nothing else ties it to the
+/// job.
+void stop_with_mpirun(const train::RankEnvironment& environment) {
+  if (environment.launcher == train::Launcher::open_mpi) prctl(PR_SET_PDEATHSIG, SIGTERM);
 }
 
 train::Existing existing_policy(const Options& options, bool restarted) {
@@ -183,6 +191,7 @@ int run_train(const Options& options, const train::RankEnvironment& environment)
   const train::TrainOptions train_options = read_options(options, environment);
   const int64_t world_size = world_size_of(environment, train_options.config);
   watch_stop_signals();
+  stop_with_mpirun(environment);
   if (environment.world_size > 1 || world_size == 1) {
     return run_process(options, environment, train_options);
   }

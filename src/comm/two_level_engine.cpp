@@ -97,6 +97,26 @@ void TwoLevelEngine::execute(const Call& call, Traffic& traffic, bool may_spin) 
   }
 }
 
+// The host's own engine knows its ranks as 0 to L − 1: its failures say which those are.
+void TwoLevelEngine::execute_on_host(const Call& call, Traffic& traffic, bool may_spin) {
+  try {
+    levels_.local->execute(call, traffic, may_spin);
+  } catch (const core::CommError& error) {
+    const Hosts& hosts = levels_.hosts;
+    const int host = hosts.host_of[static_cast<size_t>(rank())];
+    const auto first = rank_at_.begin() + static_cast<std::ptrdiff_t>(host) * hosts.local_size;
+    const std::vector<int> ranks(first, first + hosts.local_size);
+    throw core::CommError(fmt::format("ranks {} are one host's, whose ranks 0 to {} they are: {}",
+                                      fmt::join(ranks, ", "), hosts.local_size - 1, error.what()));
+  }
+}
+
+int64_t TwoLevelEngine::run_on_host(const Call& call, bool may_spin) {
+  Traffic sent;
+  execute_on_host(call, sent, may_spin);
+  return sent.total();
+}
+
 void TwoLevelEngine::carry_out(const Call& call, Traffic& traffic, bool may_spin) {
   switch (call.kind) {
     case OperationKind::all_reduce:
@@ -129,9 +149,9 @@ int64_t TwoLevelEngine::all_reduce(View inout, ReduceOp op, bool may_spin) {
   const int64_t chunk = inout.elements() / size() * levels_.hosts.num_hosts;
   const View whole = part(inout, 0, chunk * locals);
   const View mine = part(inout, chunk * levels_.hosts.local_rank, chunk);
-  int64_t sent = run(*levels_.local, Call::reduce_scatter(mine, whole, op), may_spin);
+  int64_t sent = run_on_host(Call::reduce_scatter(mine, whole, op), may_spin);
   sent += run(*levels_.across, Call::all_reduce(mine, op), may_spin);
-  sent += run(*levels_.local, Call::all_gather(whole, mine), may_spin);
+  sent += run_on_host(Call::all_gather(whole, mine), may_spin);
   const View rest = part(inout, chunk * locals, inout.elements() - chunk * locals);
   if (rest.elements() > 0) sent += run(*levels_.all, Call::all_reduce(rest, op), may_spin);
   return sent;
@@ -154,7 +174,7 @@ int64_t TwoLevelEngine::reduce_scatter(View out, ConstView in, ReduceOp op, bool
       }
       const View shares = elements(mixed_.data(), in.dtype, hosts.local_size * range.count);
       const View sum = elements(column_.data() + host * range.count * width, in.dtype, range.count);
-      sent += run(*levels_.local, Call::reduce_scatter(sum, shares, op), may_spin);
+      sent += run_on_host(Call::reduce_scatter(sum, shares, op), may_spin);
     }
     const View column = elements(column_.data(), in.dtype, hosts.num_hosts * range.count);
     sent += run(*levels_.across,
@@ -177,7 +197,7 @@ int64_t TwoLevelEngine::all_gather(View out, ConstView in, bool may_spin) {
     const ConstView mine{at(in, range.begin), in.dtype, core::Shape{range.count}};
     sent += run(*levels_.across, Call::all_gather(column, mine), may_spin);
     const View mixed = elements(mixed_.data(), in.dtype, size() * range.count);
-    sent += run(*levels_.local, Call::all_gather(mixed, column), may_spin);
+    sent += run_on_host(Call::all_gather(mixed, column), may_spin);
     for (int local = 0; local < hosts.local_size; ++local) {
       for (int host = 0; host < hosts.num_hosts; ++host) {
         copy_bytes(at(out, rank_at(host, local) * whole.count + range.begin),
@@ -197,12 +217,12 @@ int64_t TwoLevelEngine::broadcast(View inout, int root, bool may_spin) {
   if (levels_.hosts.local_rank == from) {
     sent += run(*levels_.across, Call::broadcast(inout, levels_.hosts.host_of[at]), may_spin);
   }
-  return sent + run(*levels_.local, Call::broadcast(inout, from), may_spin);
+  return sent + run_on_host(Call::broadcast(inout, from), may_spin);
 }
 
 // A rank that comes back from the second has heard of every host that all its ranks had come.
 void TwoLevelEngine::barrier(bool may_spin) {
-  run(*levels_.local, Call::barrier(), may_spin);
+  run_on_host(Call::barrier(), may_spin);
   run(*levels_.across, Call::barrier(), may_spin);
 }
 
@@ -214,7 +234,7 @@ void TwoLevelEngine::message(const Call& call, Traffic& traffic, bool may_spin) 
   }
   Call here = call;
   here.peer = hosts.local_rank_of[peer];
-  levels_.local->execute(here, traffic, may_spin);
+  execute_on_host(here, traffic, may_spin);
 }
 
 namespace {

@@ -164,8 +164,9 @@ void MpiLane::check_hope(const MpiBatch& batch, std::chrono::nanoseconds since_n
   for (const int peer : awaited(batch)) {
     if (will_come(peer)) continue;
     const int gone = place_.world_rank(peer);
-    fail(fmt::format("rank {} left {}{}", gone, desk.last_act(place_.number, gone), waiting()),
-         {gone});
+    fail(
+        fmt::format("rank {} left {}{}", gone, desk.last_act(place_.number, gone), waiting({gone})),
+        {gone});
   }
 }
 
@@ -195,11 +196,13 @@ std::vector<int> MpiLane::awaited(const MpiBatch& batch) const {
   return peers;
 }
 
-std::string MpiLane::waiting() const {
+std::string MpiLane::waiting(const std::vector<int>& missing) const {
   std::vector<int> ranks;
   for (int peer = 0; peer < size(); ++peer) {
+    const int one = place_.world_rank(peer);
+    if (std::find(missing.begin(), missing.end(), one) != missing.end()) continue;
     const bool waits = peer == rank() || (is_collective() && entered_[static_cast<size_t>(peer)]);
-    if (waits) ranks.push_back(place_.world_rank(peer));
+    if (waits) ranks.push_back(one);
   }
   return fmt::format("; {} {} {} waiting", ranks.size() == 1 ? "rank" : "ranks",
                      fmt::join(ranks, ", "), ranks.size() == 1 ? "is" : "are");
@@ -214,7 +217,7 @@ void MpiLane::fail_silent(const MpiBatch& batch) {
     names.push_back(fmt::format("rank {} ({})", one, place_.desk->last_act(place_.number, one)));
   }
   const double seconds = std::chrono::duration<double>(place_.desk->options().timeout).count();
-  fail(fmt::format("nothing for {} s from {}{}", seconds, fmt::join(names, ", "), waiting()),
+  fail(fmt::format("nothing for {} s from {}{}", seconds, fmt::join(names, ", "), waiting(missing)),
        missing);
 }
 

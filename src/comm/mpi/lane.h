@@ -86,7 +86,7 @@ class MpiLane {
   void check_interrupted();
   bool will_come(int peer) const;
   std::vector<int> awaited(const MpiBatch& batch) const;
-  std::string waiting() const;
+  std::string waiting(const std::vector<int>& missing) const;
   [[noreturn]] void fail_silent(const MpiBatch& batch);
   Operation in_world(Operation operation) const;
 
