@@ -133,6 +133,18 @@ bool take_a_core(const train::RankEnvironment& environment) {
   return sched_setaffinity(0, sizeof(one), &one) == 0;
 }
 
+void check_buffers_fit(const Options& options, int64_t largest, int ranks_on_host) {
+  const int64_t bytes = (options.bench.copy ? 3 : 2) * largest * ranks_on_host;
+  const int64_t machine = train::machine_memory_bytes();
+  if (bytes <= machine) return;
+  constexpr double kGiB = 1 << 30;
+  throw core::MemoryError(fmt::format(
+      "--maxbytes {} does not fit: the buffers of {} rank(s) take {:.1f} GiB, and this machine has "
+      "{:.1f}",
+      options.max_bytes, ranks_on_host, static_cast<double>(bytes) / kGiB,
+      static_cast<double>(machine) / kGiB));
+}
+
 CommReport measure(const Options& options, const std::vector<int64_t>& sizes,
                    comm::Communicator& comm, bool pinned) {
   const bool prints = comm.rank() == 0 && !options.json;
@@ -180,9 +192,6 @@ void finish(const Options& options, const CommReport& report) {
 
 int run_rank(const Options& options, const std::vector<int64_t>& sizes,
              const train::RankEnvironment& environment) {
-  const int64_t buffers = options.bench.copy ? 3 : 2;
-  train::check_fits(environment.local_world_size * buffers * sizes.back(), "the benchmark",
-                    environment.local_world_size);
   const bool pinned = take_a_core(environment);
   spec::RunConfig config;
   config.comm.timeout_seconds = options.timeout_seconds;
@@ -252,6 +261,7 @@ int bench_comm(const Options& options, const train::RankEnvironment& environment
     throw ConfigError(fmt::format("--root {} is none of the {} ranks; they count from 0",
                                   options.bench.root, ranks));
   }
+  check_buffers_fit(options, sizes.back(), launched ? environment.local_world_size : ranks);
   if (launched || ranks == 1) return run_rank(options, sizes, environment);
   return run_own_ranks(options);
 }
