@@ -38,11 +38,9 @@ Record own_record() {
 std::vector<Record> gather_records(int size, const Gather& gather) {
   std::vector<Record> records(static_cast<size_t>(size));
   const Record mine = own_record();
-  const auto view = [](void* data, int64_t count) {
-    return core::View{data, core::DType::u8,
-                      core::Shape{count * static_cast<int64_t>(sizeof(Record))}};
-  };
-  gather(view(records.data(), size), view(const_cast<Record*>(&mine), 1));
+  constexpr int64_t kBytes = sizeof(Record);
+  gather(core::View{records.data(), core::DType::u8, {size * kBytes}},
+         core::ConstView{&mine, core::DType::u8, {kBytes}});
   return records;
 }
 

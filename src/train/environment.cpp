@@ -31,12 +31,12 @@ std::optional<RankEnvironment> read_torchrun(const Variables& variables) {
   const bool alone = world_size == 1;
   auto require = [&](const char* name) {
     if (variables.has(name)) return;
-    throw ConfigError(fmt::format(
-        "{}={} is set but {} is not: a launcher sets RANK, WORLD_SIZE, LOCAL_RANK, "
-        "LOCAL_WORLD_SIZE "
-        "and MASTER_PORT together. Start the ranks with `tessera launch` or torchrun; for a single "
-        "process unset {}",
-        present, *variables.text(present), name, present));
+    throw ConfigError(
+        fmt::format("{}={} is set but {} is not: a launcher sets RANK, WORLD_SIZE, LOCAL_RANK, "
+                    "LOCAL_WORLD_SIZE and MASTER_PORT together. Start the ranks with `tessera "
+                    "launch` or torchrun; for a single "
+                    "process unset {}",
+                    present, *variables.text(present), name, present));
   };
   require("WORLD_SIZE");
   require("RANK");
@@ -76,9 +76,9 @@ LocalNames local_names(Launcher launcher) {
 void check_local(const RankEnvironment& env) {
   const LocalNames names = local_names(env.launcher);
   if (env.local_rank >= env.local_world_size) {
-    throw ConfigError(
-        fmt::format("{}={} does not exist on a host of {}={} ranks: they are 0 to {}", names.rank,
-                    env.local_rank, names.size, env.local_world_size, env.local_world_size - 1));
+    throw ConfigError(fmt::format("{}={} does not exist on a host of {}={} ranks: they are 0 to {}",
+                                  names.rank, env.local_rank, names.size, env.local_world_size,
+                                  env.local_world_size - 1));
   }
   if (env.local_world_size > env.world_size) {
     throw ConfigError(fmt::format("{}={} is more than the {} ranks of all hosts", names.size,
@@ -91,8 +91,7 @@ void check_one_host(const RankEnvironment& env) {
   throw ConfigError(fmt::format(
       "WORLD_SIZE={} with LOCAL_WORLD_SIZE={} is a world of several hosts, which {} does not carry "
       "messages between; Open MPI does: start the ranks with mpirun or with srun --mpi=pmix, or "
-      "all "
-      "on one host: `tessera launch --nproc-per-node {} -- train …`",
+      "all on one host: `tessera launch --nproc-per-node {} -- train …`",
       env.world_size, env.local_world_size, name_of(env.launcher), env.world_size));
 }
 
