@@ -302,6 +302,22 @@ TEST_P(AsyncFailures, ARankThatThrowsWithCallsUnderWayDoesNotHang) {
   }
 }
 
+TEST_P(AsyncFailures, WhoLeavesInTheMiddleIsMissedAtOnce) {
+  const auto outcomes = run_ranks(GetParam(), 2, [](Communicator& comm) {
+    std::vector<float> sum(1'000'000), token(1);
+    comm.barrier();
+    if (comm.rank() == 1) {
+      const Handle reduces = comm.start(Call::all_reduce(view_of(sum), ReduceOp::sum));
+      usleep(200'000);  // it has begun
+      throw core::RunError("the disk is full");
+    }
+    usleep(600'000);
+    comm.all_reduce(view_of(sum), ReduceOp::sum);
+    return "went on";
+  });
+  EXPECT_THAT(outcomes[0].error, HasSubstr("rank 1 left"));
+}
+
 // A call that waited for its timeout would fail, and with it the world.
 TEST_P(AsyncFailures, AnExceptionMakesCallsGiveUpAndTellsNobody) {
   expect_all_well(run_ranks(GetParam(), 2, [&](Communicator& comm) {

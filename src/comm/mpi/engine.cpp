@@ -34,8 +34,8 @@ MpiEngine::~MpiEngine() {
     const auto at = static_cast<size_t>(peer);
     try {
       place_->desk->leave(place_->number, place_->world_rank(peer),
-                          {collectives_.sequence(), to_[at] ? to_[at]->sequence() : 0,
-                           from_[at] ? from_[at]->sequence() : 0});
+                          {collectives_.num_done(), to_[at] ? to_[at]->num_done() : 0,
+                           from_[at] ? from_[at]->num_done() : 0});
     } catch (const core::CommError&) {
       return;  // Open MPI is unusable: they will notice by themselves
     }

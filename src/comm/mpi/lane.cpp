@@ -92,6 +92,7 @@ void MpiLane::begin_recv(Operation operation) {
 }
 
 void MpiLane::finish() {
+  num_done_ = sequence_;
   if (is_collective()) place_.desk->saw_end(place_.number, place_.group.ranks, in_world(current_));
 }
 

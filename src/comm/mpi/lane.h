@@ -49,8 +49,8 @@ class MpiLane {
   int64_t piece_bytes() const { return place_.piece_bytes; }
   /// As the world counts ranks.
   int world_rank(int peer) const { return place_.world_rank(peer); }
-  /// How many operations have begun.
-  uint32_t sequence() const { return sequence_; }
+  /// How many operations are done: all of theirs that is for others is on its way.
+  uint32_t num_done() const { return num_done_; }
   /// False: waits give the core up at once, since there is something else to compute on it.
   void let_spin(bool may) { may_spin_ = may; }
 
@@ -91,7 +91,8 @@ class MpiLane {
   Operation in_world(Operation operation) const;
 
   const MpiPlace& place_;
-  uint32_t sequence_ = 0;
+  uint32_t sequence_ = 0;  // operations that have begun
+  uint32_t num_done_ = 0;
   Operation current_;
   int64_t* sent_ = nullptr;
   bool may_spin_ = true;
