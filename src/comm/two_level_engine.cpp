@@ -72,6 +72,7 @@ int64_t TwoLevelEngine::bytes_across_hosts() const {
 }
 
 void TwoLevelEngine::interrupt() {
+  interrupted_.store(true);
   levels_.all->interrupt();
   levels_.local->interrupt();
   levels_.across->interrupt();
@@ -87,12 +88,13 @@ void TwoLevelEngine::abort(const std::string& why) {
   levels_.local->abort(why);
 }
 
-// A failure of one level is told on the other: each knows only of its own ranks.
+// A failure of one level is told on the other: each knows only of its own ranks. That this rank
+// gives up is no failure of the world's.
 void TwoLevelEngine::execute(const Call& call, Traffic& traffic, bool may_spin) {
   try {
     carry_out(call, traffic, may_spin);
   } catch (const core::CommError& error) {
-    abort(error.what());
+    if (!interrupted_.load()) abort(error.what());
     throw;
   }
 }

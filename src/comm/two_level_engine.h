@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -70,6 +71,7 @@ class TwoLevelEngine final : public Engine {
   TwoLevels levels_;
   CommOptions options_;
   std::vector<int> rank_at_;
+  std::atomic<bool> interrupted_{false};
   std::vector<std::byte> mixed_;   // [hosts, locals] shares, as the levels want them side by side
   std::vector<std::byte> column_;  // [hosts] shares
 };

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -289,6 +290,31 @@ TEST_P(TwoLevels, RanksOfAllHostsHearOfARankThatLeaves) {
     if (rank == 1) continue;
     EXPECT_THAT(outcomes[rank].error, HasSubstr("left")) << "rank " << rank;
   }
+}
+
+// A rank that leaves one group with a call under way does not end the others.
+TEST_P(TwoLevels, AnExceptionMakesCallsGiveUpAndTellsNobody) {
+  run([](Communicator& comm) {
+    const auto group = comm.split(0);
+    std::string again;
+    if (comm.rank() == 0) {
+      try {
+        std::vector<float> values(1'000'000);
+        const comm::Handle reduces =
+            group->start(comm::Call::all_reduce(view_of(values), ReduceOp::sum));
+        usleep(100'000);  // it has begun
+        throw core::RunError("the disk is full");
+      } catch (const core::RunError&) {
+      }
+      try {
+        group->barrier();
+      } catch (const core::CommError& error) {
+        again = error.what();
+      }
+    }
+    comm.barrier();
+    return comm.rank() != 0 || again.find("given up") != std::string::npos ? "" : "went on";
+  });
 }
 
 TEST_P(TwoLevels, RanksOfAllHostsHearWhyOneStops) {
