@@ -124,9 +124,9 @@ void MpiWorld::adopt_group(int number) {
 bool MpiWorld::leave(milliseconds timeout) {
   std::vector<int> all(static_cast<size_t>(size()));
   for (int i = 0; i < size(); ++i) all[static_cast<size_t>(i)] = i;
-  MpiPort port(std::shared_ptr<MpiWorld>(std::shared_ptr<void>(), this), all, 0);
-  std::vector<std::byte> goodbyes(all.size());
+  std::vector<std::byte> goodbyes(all.size());  // outlives the port, which receives into it
   std::vector<MpiPort::Slot> slots;
+  MpiPort port(std::shared_ptr<MpiWorld>(std::shared_ptr<void>(), this), all, 0);
   for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank()) continue;
     port.post(peer, 0, goodbyes.data(), 1);
