@@ -180,7 +180,11 @@ int run_process(const Options& options, const train::RankEnvironment& environmen
   try {
     status = run_rank(options, world.environment(), train_options, world.comm());
   } catch (const train::Agreed&) {
-    world.leave();  // all ranks end like this one
+    try {
+      world.leave();  // all ranks end like this one
+    } catch (const core::CommError&) {
+      // What they agreed on is what there is to tell.
+    }
     throw;
   }
   world.leave();

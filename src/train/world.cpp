@@ -119,8 +119,12 @@ void World::share_cores(double cores) {
 
 void World::leave() {
   comm_.reset();
-  if (mpi_) mpi_->leave(timeout_);
+  const bool parted = !mpi_ || mpi_->leave(timeout_);
   mpi_.reset();
+  if (parted) return;
+  throw core::CommError(
+      fmt::format("parting at the end of the run: not all of the other ranks came within {} s",
+                  std::chrono::duration<double>(timeout_).count()));
 }
 
 }  // namespace tessera::train

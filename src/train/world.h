@@ -32,8 +32,9 @@ class World {
   /// With the threads that this rank may compute with, as far as is known where its peers run.
   const RankEnvironment& environment() const { return environment_; }
   /// Parts with the other ranks, who all come here too: where the run went well, or all failed
-  /// alike. The communicator is gone then. Without it, this process must end with another status
-  /// than 0: its launcher then ends the others.
+  /// alike. The communicator is gone then. Throws CommError when they do not come within the
+  /// timeout. Without it, this process must end with another status than 0: its launcher then ends
+  /// the others.
   void leave();
 
  private:
