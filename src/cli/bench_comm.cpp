@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <memory>
 
@@ -84,6 +86,7 @@ std::vector<int64_t> sizes_of(const Options& options) {
     throw ConfigError(fmt::format("--minbytes {} is more than --maxbytes {}", options.min_bytes,
                                   options.max_bytes));
   }
+  if (!std::isfinite(options.step_factor)) throw ConfigError("--stepfactor is not a number");
   const int64_t add = options.step_bytes.empty() ? 0 : bytes_of("--stepbytes", options.step_bytes);
   constexpr size_t kMostSizes = 10000;
   std::vector<int64_t> sizes;
@@ -252,11 +255,28 @@ int run_own_ranks(const Options& options) {
   return outcome.exit_status;
 }
 
+/// What the links file needs, before anything is measured for it.
+void check_links(const Options& options, const std::vector<int64_t>& sizes, int ranks) {
+  if (options.links.empty()) return;
+  const std::filesystem::path path = std::filesystem::absolute(options.links);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored) ||
+      !std::filesystem::is_directory(path.parent_path(), ignored)) {
+    throw ConfigError(fmt::format("--links {}: no file can be written there", options.links));
+  }
+  if (sizes.size() < 2 || ranks < 2) {
+    throw ConfigError(
+        "--links: one size, or one rank, does not tell latency from rate; measure from small sizes "
+        "to large ones, as with -b 8 -e 64M, and with two ranks or more");
+  }
+}
+
 int bench_comm(const Options& options, const train::RankEnvironment& environment) {
   const bool launched = !environment.rendezvous.empty();
   const int ranks = launched ? environment.world_size : options.num_ranks;
   const std::vector<int64_t> sizes = sizes_of(options);
   bench_options(options);
+  check_links(options, sizes, ranks);
   if (options.bench.root >= ranks) {
     throw ConfigError(fmt::format("--root {} is none of the {} ranks; they count from 0",
                                   options.bench.root, ranks));
@@ -331,7 +351,7 @@ void add_bench_comm_action(CLI::App& bench_verb, int& status) {
       ->check(names_of(backends()))
       ->capture_default_str();
   verb->add_option("--timeout", options->timeout_seconds, "Seconds that a wait may take")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
   verb->add_option("--links", options->links,
                    "Write a file with the link that the times tell: latency and rate");

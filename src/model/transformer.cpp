@@ -114,7 +114,9 @@ LossResult Transformer::Impl::forward(Pass& pass) {
   if (pass.training) at_head(&UnitHooks::before_backward);
   const LossResult result = run_head(pass, x);
   in_flight_ = pass.training;
-  if (!pass.training) {
+  if (pass.training) {
+    hooks_.gradient_ready(head_unit());
+  } else {
     at_head(&UnitHooks::after_forward);
     pass.arena.release(bottom_);
   }
@@ -123,7 +125,6 @@ LossResult Transformer::Impl::forward(Pass& pass) {
 
 void Transformer::Impl::backward(Pass& pass) {
   CHECK(in_flight_, "backward without a training forward");
-  hooks_.gradient_ready(head_unit());
   size_t side = 0;
   for (size_t layer = blocks_.size(); layer-- > 0; side ^= 1) {
     backward_block(pass, layer, pair_[side ^ 1], pair_[side]);

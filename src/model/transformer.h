@@ -22,9 +22,10 @@ struct TransformerOptions {
 /// Order of the hooks. Forward: before_forward and after_forward of each unit in turn. In training
 /// the head's backward begins inside forward (see LossHead), so there before_forward of the head is
 /// followed by its before_backward, not by its after_forward; an embedding tied to the head goes
-/// with it (before_forward a second time, then before_backward). Backward: gradient_ready of the
-/// head; before_backward and gradient_ready of each block from the last; of the embedding. With
-/// recompute a block's before_forward and after_forward come again just before its before_backward.
+/// with it (before_forward a second time, then before_backward), and gradient_ready of the head
+/// ends it. Backward: before_backward and gradient_ready of each block from the last; of the
+/// embedding. With recompute a block's before_forward and after_forward come again just before its
+/// before_backward.
 class Transformer {
  public:
   /// All references must outlive this. `config` is resolved.

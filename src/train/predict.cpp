@@ -121,15 +121,15 @@ void check_run_fits(const spec::RunConfig& config, int64_t communication_bytes, 
                     const std::string& what) {
   const int64_t bytes = most_bytes(config, communication_bytes, ranks_on_host);
   const int64_t machine = machine_memory_bytes();
-  std::string advice;
+  std::string advice = kTrainingAdvice;
   spec::RunConfig sharded = config;
   for (int64_t& stage = sharded.parallelism.zero_stage;
        bytes > machine && config.parallelism.data_parallel_degree > 1 && ++stage <= 3;) {
     const int64_t less = most_bytes(sharded, communication_bytes, ranks_on_host);
     if (less > machine) continue;
     constexpr double kGiB = 1 << 30;
-    advice = fmt::format("parallelism.zero_stage = {} would take {:.1f} GiB, and fit", stage,
-                         static_cast<double>(less) / kGiB);
+    advice = fmt::format("parallelism.zero_stage = {} would take {:.1f} GiB, and fit. {}", stage,
+                         static_cast<double>(less) / kGiB, kTrainingAdvice);
     break;
   }
   check_fits(bytes, what, ranks_on_host, advice);

@@ -43,13 +43,11 @@ void check_fits(int64_t bytes, const std::string& what, int num_ranks, const std
   constexpr double kGiB = 1 << 30;
   const int64_t machine = machine_memory_bytes();
   if (bytes <= machine) return;
-  throw core::MemoryError(fmt::format(
-      "{} does not fit: it takes {:.1f} GiB{}, and this machine has {:.1f}. {}A smaller model or "
-      "training.micro_batch_size, training.precision = bf16, activation_checkpoint.mode = full and "
-      "lora.rank (adapters on a frozen base) take less",
-      what, static_cast<double>(bytes) / kGiB,
-      num_ranks > 1 ? fmt::format(" on {} ranks together", num_ranks) : "",
-      static_cast<double>(machine) / kGiB, advice.empty() ? "" : advice + ". "));
+  throw core::MemoryError(
+      fmt::format("{} does not fit: it takes {:.1f} GiB{}, and this machine has {:.1f}. {}", what,
+                  static_cast<double>(bytes) / kGiB,
+                  num_ranks > 1 ? fmt::format(" on {} ranks together", num_ranks) : "",
+                  static_cast<double>(machine) / kGiB, advice));
 }
 
 }  // namespace tessera::train

@@ -13,10 +13,14 @@ int64_t process_memory_bytes();
 /// lower.
 int64_t machine_memory_bytes();
 
+/// What makes a training take less.
+inline constexpr const char* kTrainingAdvice =
+    "A smaller model or training.micro_batch_size, training.precision = bf16, "
+    "activation_checkpoint.mode = full and lora.rank (adapters on a frozen base) take less";
+
 /// Throws MemoryError when `bytes`, of `num_ranks` ranks of this machine together, are more than it
 /// has: before they are allocated, as a system that lends memory it has not got ends in a kill.
-/// `advice` comes before what always helps; may be empty.
 void check_fits(int64_t bytes, const std::string& what, int num_ranks = 1,
-                const std::string& advice = {});
+                const std::string& advice = kTrainingAdvice);
 
 }  // namespace tessera::train
