@@ -363,6 +363,9 @@ void add_bench_comm_action(CLI::App& bench_verb, int& status) {
     } catch (const core::ConfigError&) {
       if (environment.rank == 0) throw;  // one of the ranks tells what is wrong with the command
       status = kUsage;
+    } catch (const core::MemoryError&) {
+      if (environment.rank == 0) throw;
+      status = kDoesNotFit;
     }
   });
 }

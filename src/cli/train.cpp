@@ -173,8 +173,9 @@ train::TrainOptions read_options(const Options& options,
 
 /// As one of the ranks that a launcher started, or alone.
 int run_process(const Options& options, const train::RankEnvironment& environment,
-                const train::TrainOptions& train_options) {
+                train::TrainOptions train_options) {
   train::World world(environment, train_options.config);
+  train_options.num_hosts = world.num_hosts();
   kernels::set_num_threads(world.environment().num_threads);
   int status = kDone;
   try {

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <optional>
 #include <sstream>
-#include <vector>
+
+#include "train/control_groups.h"
 
 namespace tessera::train {
 namespace {
@@ -60,47 +60,10 @@ int group_limit(const fs::path& folder) {
                               first_line(folder / "cpu.cfs_period_us")));
 }
 
-/// Quotas nest: the least of `group` and all groups around it, up to the mount point. A container
-/// often sees the host's path of its group but only its own files; then the mount point alone
-/// exists, and it is the container's group.
-int hierarchy_limit(const fs::path& mount, const std::string& group) {
-  int limit = group_limit(mount);
-  if (group.find("..") != std::string::npos) return limit;
-  fs::path folder = mount;
-  for (const fs::path& part : fs::path(group).relative_path()) {
-    folder /= part;
-    limit = std::min(limit, group_limit(folder));
-  }
-  return limit;
-}
-
-bool lists_cpu(const std::string& controllers) {
-  std::istringstream list(controllers);
-  for (std::string name; std::getline(list, name, ',');) {
-    if (name == "cpu") return true;
-  }
-  return false;
-}
-
-/// Lines of /proc/self/cgroup are ID:CONTROLLERS:PATH. No controllers: the one tree of v2, mounted
-/// at the root or, on hybrid systems, at root/unified. Else a tree of v1.
 int quota_cores(const CoreSources& sources) {
-  const fs::path root = sources.cgroup_root;
-  int limit = group_limit(root);
-  std::ifstream file(sources.cgroup_file);
-  for (std::string line; std::getline(file, line);) {
-    const size_t first = line.find(':');
-    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string group = line.substr(second + 1);
-    std::vector<fs::path> mounts;
-    if (controllers.empty()) {
-      mounts = {root, root / "unified"};
-    } else if (lists_cpu(controllers)) {
-      mounts = {root / "cpu", root / controllers};
-    }
-    for (const fs::path& mount : mounts) limit = std::min(limit, hierarchy_limit(mount, group));
+  int limit = kNoLimit;
+  for (const fs::path& group : control_groups("cpu", sources.cgroup_root, sources.cgroup_file)) {
+    limit = std::min(limit, group_limit(group));
   }
   return limit;
 }

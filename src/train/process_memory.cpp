@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "train/control_groups.h"
 
 namespace tessera::train {
 
@@ -26,15 +27,15 @@ int64_t process_memory_bytes() {
   return kib * 1024;
 }
 
-int64_t machine_memory_bytes() {
-  const int64_t machine =
+int64_t machine_memory_bytes(const std::string& cgroup_root, const std::string& cgroup_file) {
+  int64_t limit =
       static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(sysconf(_SC_PAGESIZE));
-  int64_t limit = machine;
-  for (const char* path :
-       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    std::ifstream file(path);
-    int64_t value = 0;
-    if (file >> value && value > 0) limit = std::min(limit, value);  // "max" is no number
+  for (const auto& group : control_groups("memory", cgroup_root, cgroup_file)) {
+    for (const char* name : {"memory.max", "memory.limit_in_bytes"}) {
+      std::ifstream file(group / name);
+      int64_t value = 0;
+      if (file >> value && value > 0) limit = std::min(limit, value);  // "max" is no number
+    }
   }
   return limit;
 }

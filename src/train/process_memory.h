@@ -10,8 +10,9 @@ namespace tessera::train {
 int64_t process_memory_bytes();
 
 /// Memory that this process may use: the machine's, or its control group's limit where that is
-/// lower.
-int64_t machine_memory_bytes();
+/// lower, or that of a group around it. Where groups are mounted and listed, for tests.
+int64_t machine_memory_bytes(const std::string& cgroup_root = "/sys/fs/cgroup",
+                             const std::string& cgroup_file = "/proc/self/cgroup");
 
 /// What makes a training take less.
 inline constexpr const char* kTrainingAdvice =

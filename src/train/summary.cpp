@@ -80,7 +80,7 @@ std::string to_json(const Summary& s) {
        {{"mesh", {{"pp", 1}, {"dp", s.world_size}, {"cp", 1}, {"tp", 1}}},
         {"layout", s.layout},
         {"backend", s.backend},
-        {"hosts", 1},
+        {"hosts", s.num_hosts},
         {"isa", s.device}}},
       {"memory_bytes", memory_json(s.predicted.memory_bytes, &s.memory_measured)},
       {"process_memory_bytes", s.process_memory_bytes},

@@ -58,6 +58,7 @@ struct Summary {
   std::string backend;  ///< "shm"
   std::string device;   ///< kernels::describe_device()
   int world_size = 1;
+  int num_hosts = 1;
   std::vector<CategoryBytes> memory_measured;  ///< [ranks], the ledgers' peaks
   std::vector<int64_t> process_memory_bytes;   ///< [ranks], what the system says, less the start
   std::vector<comm::Traffic> dp_traffic_measured;  ///< [ranks], sent in a step, counted

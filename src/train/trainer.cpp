@@ -356,6 +356,7 @@ Summary Run::summarise(int64_t last_step) {
   summary_.steps = last_step;
   summary_.unigram_entropy = data_.unigram_entropy;
   summary_.world_size = comm_.size();
+  summary_.num_hosts = options_.num_hosts;
   summary_.layout = layout();
   summary_.backend = comm_.backend();
   summary_.device = kernels::describe_device();

@@ -28,6 +28,7 @@ struct TrainOptions {
   Existing existing = Existing::refuse;
   /// Ranks that share this machine's memory; 0: all of them.
   int ranks_on_host = 0;
+  int num_hosts = 1;  ///< of all ranks, for the summary
   /// Set from outside (a signal) to end after the step under way, with a checkpoint.
   const std::atomic<bool>* stop = nullptr;
 };

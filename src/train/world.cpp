@@ -107,6 +107,7 @@ void World::meet_over_mpi(const comm::CommOptions& options, bool two_levels) {
       mpi_, {two_levels, environment_.ranks_per_host, environment_.rendezvous}, options);
   comm_ = std::move(meeting.comm);
   environment_.rank = comm_->rank();
+  num_hosts_ = meeting.hosts.num_hosts;
   share_cores(meeting.hosts.cores);
 }
 

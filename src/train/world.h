@@ -31,6 +31,8 @@ class World {
   comm::Communicator& comm() { return *comm_; }
   /// With the threads that this rank may compute with, as far as is known where its peers run.
   const RankEnvironment& environment() const { return environment_; }
+  /// Hosts that the ranks are on.
+  int num_hosts() const { return num_hosts_; }
   /// Parts with the other ranks, who all come here too: where the run went well, or all failed
   /// alike. The communicator is gone then. Throws CommError when they do not come within the
   /// timeout. Without it, this process must end with another status than 0: its launcher then ends
@@ -43,6 +45,7 @@ class World {
   void share_cores(double cores);
 
   RankEnvironment environment_;
+  int num_hosts_ = 1;
   std::shared_ptr<comm::MpiWorld> mpi_;
   std::unique_ptr<comm::Communicator> comm_;
   std::chrono::milliseconds timeout_;
