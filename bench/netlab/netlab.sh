@@ -150,7 +150,7 @@ run() {
     say "this kernel has no netem: no delay is added"
   fi
   export NETLAB_ID=$$ NETLAB_FOLDER="${TMPDIR:-/tmp}/$prefix-$$"
-  mkdir -p "$NETLAB_FOLDER"
+  mkdir -m 700 "$NETLAB_FOLDER"  # not -p: nobody may have made it before
   deal_cores >"$NETLAB_FOLDER/cores"
   for host in $(seq "$hosts"); do echo "netlab-$host slots=$ranks"; done >"$NETLAB_FOLDER/hosts"
 

@@ -106,8 +106,10 @@ std::optional<comm::LinkFit> link_of(const CommReport& report) {
 
 std::string links_file(const CommReport& report, const comm::LinkFit& link) {
   return fmt::format(
-      "# Measured by tessera bench comm. A message of S bytes takes latency_s + S / bytes_per_s;\n"
-      "# by that model the times measured are met within {:.0f} % on average.\n"
+      "# Measured by tessera bench comm. A hop of S bytes takes latency_s + S / bytes_per_s, where "
+      "a\n"
+      "# collective of n ranks has as many hops as it has in a ring: 2(n - 1) for an all-reduce.\n"
+      "# By that model the times measured are met within {:.0f} % on average.\n"
       "[[link]]\n"
       "name = \"{}\"\n"
       "ranks = {}\n"

@@ -2,14 +2,31 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/sysinfo.h>
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 #include "core/error.h"
 
 namespace tessera::comm {
+
+namespace {
+
+/// What the system could hand out, the page cache given up; 0 where it does not say.
+int64_t available_bytes() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string name, unit; file >> name;) {
+    int64_t kib = 0;
+    file >> kib;
+    std::getline(file, unit);
+    if (name == "MemAvailable:") return kib * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
 
 int64_t ThreadPool::add(int64_t bytes, int /*ranks*/) {
   auto region = Region::anonymous(bytes);
@@ -52,12 +69,10 @@ void take_pages(int fd, int64_t offset, int64_t bytes, int ranks) {
 }
 
 void fail_for_memory(int64_t bytes, int ranks, int error) {
-  struct sysinfo info{};
-  sysinfo(&info);
   throw core::CommError(
       fmt::format("no shared memory for {} ranks: {} bytes are needed, {} are free ({}); use fewer "
                   "ranks on this host, or raise the memory limit of the container",
-                  ranks, bytes, uint64_t{info.freeram} * info.mem_unit, std::strerror(error)));
+                  ranks, bytes, available_bytes(), std::strerror(error)));
 }
 
 }  // namespace tessera::comm
