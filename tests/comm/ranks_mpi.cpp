@@ -102,26 +102,31 @@ std::string mpi_job() {
   return name;
 }
 
-std::vector<Outcome> run_mpi_ranks(int size, const Body& body, const comm::CommOptions& options,
-                                   const Wrap& wrap) {
+std::vector<Outcome> run_mpi_copies(int size, const CopyBody& body) {
+  std::vector<Outcome> outcomes(static_cast<size_t>(size));
+  if (size > num_mpi_ranks()) {
+    ADD_FAILURE() << "a test of " << size << " ranks, of which mpirun has started "
+                  << num_mpi_ranks() << ": use mpirun -n 4, or more";
+    return outcomes;
+  }
   Copies& copies = Copies::get();
   const comm::MpiRanks ranks = copies.ranks(size, copies.next_number());
   Outcome mine;
-  if (copies.rank() < size) {
-    mine = end_of([&] {
-      if (size == 1) return body(*comm::make_self_communicator());
-      std::unique_ptr<comm::Engine> engine = comm::make_mpi_engine(ranks, options);
-      Communicator comm(wrap ? wrap(std::move(engine)) : std::move(engine));
-      return body(comm);
-    });
-  }
+  if (copies.rank() < size) mine = end_of([&] { return body(ranks); });
   const auto reports = exchange_texts(copies.all(), mine.report);
   const auto errors = exchange_texts(copies.all(), mine.error);
-  std::vector<Outcome> outcomes;
-  for (size_t i = 0; i < static_cast<size_t>(size); ++i) {
-    outcomes.push_back({reports[i], errors[i], 0});
-  }
+  for (size_t i = 0; i < outcomes.size(); ++i) outcomes[i] = {reports[i], errors[i], 0};
   return outcomes;
+}
+
+std::vector<Outcome> run_mpi_ranks(int size, const Body& body, const comm::CommOptions& options,
+                                   const Wrap& wrap) {
+  return run_mpi_copies(size, [&](const comm::MpiRanks& ranks) {
+    if (size == 1) return body(*comm::make_self_communicator());
+    std::unique_ptr<comm::Engine> engine = comm::make_mpi_engine(ranks, options);
+    Communicator comm(wrap ? wrap(std::move(engine)) : std::move(engine));
+    return body(comm);
+  });
 }
 
 void* map_mpi_shared(size_t bytes) {
