@@ -42,23 +42,26 @@ MpiEngine::~MpiEngine() {
   }
 }
 
-MpiLane& MpiEngine::lane_of(std::vector<std::unique_ptr<MpiLane>>& lanes, int peer) {
+MpiLane& MpiEngine::lane_of(const Call& call) {
+  if (!is_message(call.kind)) return collectives_;
   const std::lock_guard lock(opening_);
-  std::unique_ptr<MpiLane>& lane = lanes[static_cast<size_t>(peer)];
+  auto& lanes = call.kind == OperationKind::send ? to_ : from_;
+  std::unique_ptr<MpiLane>& lane = lanes[static_cast<size_t>(call.peer)];
   if (!lane) lane = std::make_unique<MpiLane>(*place_);
   return *lane;
 }
 
 void MpiEngine::execute(const Call& call, Traffic& traffic, bool may_spin) {
-  if (call.kind == OperationKind::send || call.kind == OperationKind::recv) {
-    const bool sends = call.kind == OperationKind::send;
-    MpiLane& lane = lane_of(sends ? to_ : from_, call.peer);
-    lane.let_spin(may_spin);
-    return sends ? mpi_send(lane, call.in, call.peer, traffic.point_to_point)
-                 : mpi_recv(lane, call.out, call.peer);
-  }
-  MpiLane& lane = collectives_;
+  MpiLane& lane = lane_of(call);
   lane.let_spin(may_spin);
+  try {
+    carry_out(lane, call, traffic);
+  } catch (const MpiError& error) {
+    lane.fail(error.what());
+  }
+}
+
+void MpiEngine::carry_out(MpiLane& lane, const Call& call, Traffic& traffic) {
   switch (call.kind) {
     case OperationKind::all_reduce:
       return mpi_all_reduce(lane, staging_, call.out, call.op, traffic.all_reduce);
@@ -78,20 +81,33 @@ void MpiEngine::execute(const Call& call, Traffic& traffic, bool may_spin) {
       return mpi_scatter(lane, call.out, call.in, call.peer, traffic.scatter);
     case OperationKind::barrier:
       return mpi_barrier(lane);
+    case OperationKind::send:
+      return mpi_send(lane, call.in, call.peer, traffic.point_to_point);
+    case OperationKind::recv:
+      return mpi_recv(lane, call.out, call.peer);
     default:
       break;
   }
   CHECK(false, "no operation to carry out");
 }
 
+std::vector<MpiOffer> MpiEngine::exchange_offers(const MpiOffer& mine) {
+  MpiLane& lane = collectives_;
+  try {
+    lane.enter({OperationKind::split}, nullptr);
+    std::vector<MpiOffer> offers = mpi_exchange_offers(lane, mine);
+    lane.finish();
+    return offers;
+  } catch (const MpiError& error) {
+    lane.fail(error.what());
+  }
+}
+
 // Everybody offers a color and the next number that its process has free. The largest offer is free
 // with all, and becomes the number of all new groups: they have no two ranks in common.
 std::unique_ptr<Engine> MpiEngine::split(int color, const std::string& name) {
-  MpiLane& lane = collectives_;
   MpiWorld& world = *place_->desk->world();
-  lane.enter({OperationKind::split}, nullptr);
-  const auto offers = mpi_exchange_offers(lane, {color, world.propose_group()});
-  lane.finish();
+  const std::vector<MpiOffer> offers = exchange_offers({color, world.propose_group()});
   auto place = std::make_unique<MpiPlace>();
   for (int peer = 0; peer < size(); ++peer) {
     const MpiOffer& offer = offers[static_cast<size_t>(peer)];

@@ -36,7 +36,9 @@ class MpiEngine final : public Engine {
   }
 
  private:
-  MpiLane& lane_of(std::vector<std::unique_ptr<MpiLane>>& lanes, int peer);
+  MpiLane& lane_of(const Call& call);
+  std::vector<MpiOffer> exchange_offers(const MpiOffer& mine);
+  void carry_out(MpiLane& lane, const Call& call, Traffic& traffic);
 
   std::unique_ptr<MpiPlace> place_;
   MpiStaging staging_;

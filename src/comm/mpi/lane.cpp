@@ -223,8 +223,12 @@ void MpiLane::fail_silent(const MpiBatch& batch) {
 }
 
 void MpiLane::fail(const std::string& what, const std::vector<int>& missing) {
-  port_->give_up();
-  place_.desk->fail(describe(current_, place_.desk->step()), what, missing);
+  try {
+    place_.desk->fail(describe(current_, place_.desk->step()), what, missing);
+  } catch (const core::CommError&) {
+    port_->give_up();  // which may take a while, when all have been told
+    throw;
+  }
 }
 
 }  // namespace tessera::comm

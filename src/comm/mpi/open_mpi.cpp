@@ -26,8 +26,12 @@ void check(int status, const char* call) {
   char text[MPI_MAX_ERROR_STRING] = {};
   int length = 0;
   MPI_Error_string(status, text, &length);
-  throw core::CommError(fmt::format("Open MPI's {} failed: {}", call, text));
+  throw MpiError(fmt::format("Open MPI's {} failed: {}", call, text));
 }
+
+// What has begun to come into memory that is given back is waited for: as long as a slow link may
+// need, and not so long that a peer that died in the middle is told late.
+constexpr milliseconds kRestComes{4000};
 
 /// A message that nobody waits for.
 struct Letter {
@@ -44,8 +48,19 @@ struct MpiWorld::Library {
   int next_group = 1;  // 0: the goodbyes
   int most_groups = 1;
   std::list<Letter> letters;
+  bool silent = false;  // for ever: see MpiPort::give_up()
 
+  void check_usable() const {
+    if (!silent) return;
+    throw MpiError("Open MPI is called no more, as a message that was given up has come in part");
+  }
+  bool is_over() const {
+    int ended = 0;
+    MPI_Finalized(&ended);
+    return silent || ended != 0;
+  }
   void test_letters() {
+    check_usable();
     letters.remove_if([](Letter& letter) {
       int done = 0;
       check(MPI_Test(&letter.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
@@ -92,9 +107,7 @@ MpiWorld::MpiWorld(std::unique_ptr<Library> library) : library_(std::move(librar
 MpiWorld::~MpiWorld() {
   const auto end = Clock::now() + milliseconds(1000);
   const std::lock_guard lock(library_->mutex);
-  int ended = 0;
-  MPI_Finalized(&ended);
-  while (ended == 0 && !library_->letters.empty() && Clock::now() < end) {
+  while (!library_->is_over() && !library_->letters.empty() && Clock::now() < end) {
     try {
       library_->test_letters();
     } catch (const core::CommError&) {
@@ -175,27 +188,56 @@ struct MpiPort::Transfers {
     return slot;
   }
 
-  // Under the lock. How many transfers have ended.
+  bool receiving() const {
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (requests[i] != MPI_REQUEST_NULL && states[i].receives) return true;
+    }
+    return false;
+  }
+
+  void withdraw_receives() {
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (requests[i] != MPI_REQUEST_NULL && states[i].receives) MPI_Cancel(&requests[i]);
+    }
+  }
+
+  void let_go() {
+    for (MPI_Request& request : requests) {
+      if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+    }
+    under_way = 0;
+    requests.clear();
+    states.clear();
+    free.clear();
+  }
+
+  // Under the lock. How many transfers have ended; one that has failed is told when all are noted.
   int test() {
     if (under_way == 0) return 0;
     indices.resize(requests.size());
     statuses.resize(requests.size());
     int ended = 0;
+    int failed = MPI_SUCCESS;
     const int status = MPI_Testsome(static_cast<int>(requests.size()), requests.data(), &ended,
                                     indices.data(), statuses.data());
     if (status != MPI_SUCCESS && status != MPI_ERR_IN_STATUS) check(status, "MPI_Testsome");
     if (ended == MPI_UNDEFINED) return 0;
     for (int i = 0; i < ended; ++i) {
       const MPI_Status& one = statuses[static_cast<size_t>(i)];
-      if (status == MPI_ERR_IN_STATUS) check(one.MPI_ERROR, "transfer");
-      State& state = states[static_cast<size_t>(indices[static_cast<size_t>(i)])];
+      const auto slot = static_cast<size_t>(indices[static_cast<size_t>(i)]);
+      State& state = states[slot];
       state.done = true;
       --under_way;
+      if (status == MPI_ERR_IN_STATUS && one.MPI_ERROR != MPI_SUCCESS) {
+        failed = one.MPI_ERROR;
+        requests[slot] = MPI_REQUEST_NULL;
+      }
       int count = 0;
       if (state.receives && MPI_Get_count(&one, MPI_BYTE, &count) == MPI_SUCCESS) {
         state.bytes = count;
       }
     }
+    check(failed, "transfer");
     return ended;
   }
 };
@@ -220,6 +262,7 @@ MpiPort::~MpiPort() {
 MpiPort::Slot MpiPort::send(int peer, int channel, const void* data, int64_t bytes) {
   MPI_Request request = MPI_REQUEST_NULL;
   const std::lock_guard lock(world_->impl().mutex);
+  world_->impl().check_usable();
   check(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, ranks_[static_cast<size_t>(peer)],
                   first_tag_ + channel, MPI_COMM_WORLD, &request),
         "MPI_Isend");
@@ -230,6 +273,7 @@ MpiPort::Slot MpiPort::recv(int peer, int channel, void* data, int64_t bytes) {
   const int source = peer == kAnyPeer ? MPI_ANY_SOURCE : ranks_[static_cast<size_t>(peer)];
   MPI_Request request = MPI_REQUEST_NULL;
   const std::lock_guard lock(world_->impl().mutex);
+  world_->impl().check_usable();
   check(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, source, first_tag_ + channel,
                   MPI_COMM_WORLD, &request),
         "MPI_Irecv");
@@ -240,6 +284,7 @@ void MpiPort::post(int peer, int channel, const void* data, int64_t bytes) {
   const auto* begin = static_cast<const std::byte*>(data);
   Letter letter{{begin, begin + bytes}, MPI_REQUEST_NULL};
   const std::lock_guard lock(world_->impl().mutex);
+  world_->impl().check_usable();
   check(MPI_Isend(letter.bytes.data(), static_cast<int>(bytes), MPI_BYTE,
                   ranks_[static_cast<size_t>(peer)], first_tag_ + channel, MPI_COMM_WORLD,
                   &letter.request),
@@ -249,6 +294,7 @@ void MpiPort::post(int peer, int channel, const void* data, int64_t bytes) {
 
 bool MpiPort::poll() {
   const std::lock_guard lock(world_->impl().mutex);
+  world_->impl().check_usable();
   if (!world_->impl().letters.empty()) world_->impl().test_letters();
   return transfers_->test() > 0;
 }
@@ -273,36 +319,24 @@ int64_t MpiPort::take(Slot slot) {
 // Open MPI withdraws a receive that nothing has come for, and no sends. Whoever sends to a rank
 // that gave up would wait for ever: the request is let go, and ends by itself or with the process.
 void MpiPort::give_up() {
-  const auto end = Clock::now() + milliseconds(250);
-  const std::lock_guard lock(world_->impl().mutex);
-  int ended = 0;
-  MPI_Finalized(&ended);
-  if (ended != 0) return;
-  Transfers& all = *transfers_;
-  for (size_t i = 0; i < all.requests.size(); ++i) {
-    if (all.requests[i] == MPI_REQUEST_NULL || !all.states[i].receives) continue;
-    MPI_Cancel(&all.requests[i]);
-  }
-  const auto receives = [&] {
-    for (size_t i = 0; i < all.requests.size(); ++i) {
-      if (all.requests[i] != MPI_REQUEST_NULL && all.states[i].receives) return true;
+  MpiWorld::Library& library = world_->impl();
+  const auto end = Clock::now() + kRestComes;
+  std::unique_lock lock(library.mutex);
+  if (library.is_over()) return;
+  transfers_->withdraw_receives();
+  while (transfers_->receiving() && Clock::now() < end) {
+    try {
+      library.test_letters();  // a peer may have to hear of the failure before it goes on
+      transfers_->test();
+    } catch (const MpiError&) {
+      // On the way out already.
     }
-    return false;
-  };
-  try {
-    do {
-      all.test();
-    } while (receives() && Clock::now() < end);
-  } catch (const core::CommError&) {
-    // On the way out already.
+    lock.unlock();  // other groups are not given up
+    std::this_thread::yield();
+    lock.lock();
   }
-  for (MPI_Request& request : all.requests) {
-    if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
-  }
-  all.under_way = 0;
-  all.requests.clear();
-  all.states.clear();
-  all.free.clear();
+  library.silent = library.silent || transfers_->receiving();
+  if (!library.silent) transfers_->let_go();
 }
 
 }  // namespace tessera::comm

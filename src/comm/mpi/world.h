@@ -6,11 +6,18 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
+
 // Open MPI as a carrier of bytes: messages that are started here and tested later, and nothing else
 // of it. Collectives, their order and their waits are ours. mpi.h is included by open_mpi.cpp
 // alone; where Open MPI is not installed, absent.cpp takes its place.
 
 namespace tessera::comm {
+
+/// What Open MPI itself reports. It does not know for what it was called: who does adds that.
+struct MpiError : core::CommError {
+  using core::CommError::CommError;
+};
 
 /// This process among those that Open MPI's launcher started. Made once in a process, and shared by
 /// all that send through it, from any thread.
@@ -80,13 +87,16 @@ class MpiPort {
   Slot recv(int peer, int channel, void* data, int64_t bytes);
   /// Sends a copy of some few bytes, without anything to wait for.
   void post(int peer, int channel, const void* data, int64_t bytes);
-  /// Lets Open MPI work, without waiting; true when some transfer has been done since.
+  /// Lets Open MPI work, without waiting; true when some transfer has been done since. Throws
+  /// MpiError when one has failed, which is done then.
   bool poll();
   bool done(Slot slot) const;
   /// Of a transfer that is done: the bytes that came. The slot is free then.
   int64_t take(Slot slot);
-  /// Gives up everything under way: what was not begun is withdrawn, for the rest there is a
-  /// quarter of a second. For the way out after a failure, and for the end.
+  /// Gives up everything under way: what has not begun to come is withdrawn, and for what has there
+  /// are four seconds. If it has not all come then, this process makes no further call of Open MPI,
+  /// which would write to memory that is the caller's again: all that need one throw MpiError. For
+  /// the way out after a failure, and for the end.
   void give_up();
   /// Whether what was posted in this process is on its way; lets Open MPI work.
   bool posted_all_sent();
