@@ -118,7 +118,10 @@ std::string Board::describe(Operation operation, int64_t step) const {
     operation.peer = world_rank(operation.peer);
   }
   const std::string text = comm::describe(operation, step);
-  return group_ ? text + " in " + comm::name_of(*group_) : text;
+  if (!group_ && !called_) return text;
+  Group named{group_ ? group_->name : called_->name, {}};
+  for (int rank = 0; rank < size(); ++rank) named.ranks.push_back(world_rank(rank));
+  return text + " in " + comm::name_of(named);
 }
 
 std::string Board::name_of(Operation operation) const {

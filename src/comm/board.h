@@ -127,27 +127,31 @@ struct BoardLayout {
 /// A region seen through its layout.
 class Board {
  public:
-  /// Of the world.
-  Board(std::shared_ptr<Region> region, const BoardLayout& layout)
-      : region_(region), world_(std::move(region)), layout_(layout) {}
+  /// Of the world; or of those of its ranks that `called` names.
+  Board(std::shared_ptr<Region> region, const BoardLayout& layout, Callsigns called = nullptr)
+      : region_(region), world_(std::move(region)), layout_(layout), called_(std::move(called)) {}
   /// Of a group of ranks that have `parent` in common.
   Board(std::shared_ptr<Region> region, const BoardLayout& layout, const Board& parent, Group group)
       : region_(std::move(region)),
         world_(parent.world_),
         layout_(layout),
+        called_(parent.called_),
         group_(std::make_shared<const Group>(std::move(group))) {}
 
   const BoardLayout& layout() const { return layout_; }
   int size() const { return layout_.size; }
   Notice& notice() const { return *reinterpret_cast<Notice*>(world_->data()); }
   Seat& seat(int rank) const { return at<Seat>(layout_.seats)[rank]; }
+  /// The number of a rank of this group at the board it was split off from, or at this one.
+  int root_rank(int rank) const { return group_ ? group_->ranks[static_cast<size_t>(rank)] : rank; }
   /// How a rank of this group is called in messages: by its number in the world.
   int world_rank(int rank) const {
-    return group_ ? group_->ranks[static_cast<size_t>(rank)] : rank;
+    const int root = root_rank(rank);
+    return called_ ? called_->ranks[static_cast<size_t>(root)] : root;
   }
   /// The rank's seat in the world.
   Seat& world_seat(int rank) const {
-    return reinterpret_cast<Seat*>(world_->data() + BoardLayout::kSeats)[world_rank(rank)];
+    return reinterpret_cast<Seat*>(world_->data() + BoardLayout::kSeats)[root_rank(rank)];
   }
   /// The training step that a rank has reached.
   std::atomic<int64_t>& step(int rank) const { return world_seat(rank).step; }
@@ -186,7 +190,8 @@ class Board {
   std::shared_ptr<Region> region_;
   std::shared_ptr<Region> world_;  // where the world's board lies
   BoardLayout layout_;
-  std::shared_ptr<const Group> group_;  // null: the world
+  Callsigns called_;
+  std::shared_ptr<const Group> group_;  // by root_rank(); null: this is the root
 };
 
 }  // namespace tessera::comm

@@ -36,6 +36,6 @@ class BoardEngine final : public Engine {
 
 /// What make_shm_communicator() stands on; there are at least two ranks.
 std::unique_ptr<Engine> make_shm_engine(int rank, int size, const std::string& rendezvous,
-                                        const CommOptions& options);
+                                        const CommOptions& options, Callsigns called = nullptr);
 
 }  // namespace tessera::comm

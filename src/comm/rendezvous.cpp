@@ -120,25 +120,27 @@ class Door {
 
   std::string object_to(const Hello& hello, pid_t seen_pid) const {
     if (hello.size != rendezvous_.size) {
-      return fmt::format("rank {} was started for {} ranks, rank 0 for {}", hello.rank, hello.size,
-                         rendezvous_.size);
+      return fmt::format("rank {} was started for {} ranks, rank {} for {}", hello.rank, hello.size,
+                         rendezvous_.world_rank(0), rendezvous_.size);
     }
     if (hello.rank <= 0 || hello.rank >= rendezvous_.size) {
       return fmt::format("there is no rank {} among {}", hello.rank, rendezvous_.size);
     }
+    const int rank = rendezvous_.world_rank(hello.rank);
     if (hello.region_bytes != file_.board.layout().total_bytes) {
-      return fmt::format("rank {} would share {} bytes of memory, rank 0 {}", hello.rank,
-                         hello.region_bytes, file_.board.layout().total_bytes);
+      return fmt::format("rank {} would share {} bytes of memory, rank {} {}", rank,
+                         hello.region_bytes, rendezvous_.world_rank(0),
+                         file_.board.layout().total_bytes);
     }
     if (file_.board.seat(hello.rank).state.load() != Seat::State::absent) {
-      return fmt::format("two processes came as rank {}: {} and {}", hello.rank,
+      return fmt::format("two processes came as rank {}: {} and {}", rank,
                          file_.board.seat(hello.rank).pid, hello.pid);
     }
     if (hello.pid != seen_pid) {
       return fmt::format(
           "rank {} runs in another PID namespace (it is {} to itself, {} here), "
           "where its death would not be noticed",
-          hello.rank, hello.pid, seen_pid);
+          rank, hello.pid, seen_pid);
     }
     return "";
   }
@@ -148,10 +150,11 @@ class Door {
     std::vector<int> missing;
     for (int rank = 1; rank < rendezvous_.size; ++rank) {
       const Seat::State state = board.seat(rank).state.load();
-      if (state == Seat::State::absent) missing.push_back(rank);
-      if (state == Seat::State::left) fail(fmt::format("rank {} left", rank));
+      if (state == Seat::State::absent) missing.push_back(board.world_rank(rank));
+      if (state == Seat::State::left) fail(fmt::format("rank {} left", board.world_rank(rank)));
       if (host_.is_gone(rank)) {
-        fail(fmt::format("rank {} died (pid {} is gone)", rank, board.seat(rank).pid));
+        fail(fmt::format("rank {} died (pid {} is gone)", board.world_rank(rank),
+                         board.seat(rank).pid));
       }
     }
     if (board.notice().raised.load()) fail("");
@@ -172,14 +175,14 @@ class Door {
 
 }  // namespace
 
-SharedFile make_shared_file(const BoardLayout& layout) {
+SharedFile make_shared_file(const BoardLayout& layout, const Callsigns& called) {
   Descriptor file(memfd_create("tessera", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file) fail_for_memory(layout.total_bytes, layout.size, errno);
   take_pages(file.get(), 0, layout.total_bytes, layout.size);
   // It may grow: groups lie behind the board.
   fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL);
   const auto region = Region::of_file(file.get(), 0, layout.total_bytes);
-  return {std::move(file), Board(region, layout)};
+  return {std::move(file), Board(region, layout, called)};
 }
 
 void admit_ranks(const Rendezvous& rendezvous, const SharedFile& file, Member& host) {
@@ -209,12 +212,12 @@ SharedFile join_ranks(const Rendezvous& rendezvous, const BoardLayout& layout) {
       throw CommError(text.why);
     }
     const auto region = Region::of_file(file.get(), 0, layout.total_bytes);
-    return {std::move(file), Board(region, layout)};
+    return {std::move(file), Board(region, layout, rendezvous.called)};
   }
   throw CommError(fmt::format(
-      "rendezvous \"{}\": not arrived within {} s: rank 0, for which rank "
-      "{} is waiting",
-      rendezvous.name, std::chrono::duration<double>(rendezvous.timeout).count(), rendezvous.rank));
+      "rendezvous \"{}\": not arrived within {} s: rank {}, for which rank {} is waiting",
+      rendezvous.name, std::chrono::duration<double>(rendezvous.timeout).count(),
+      rendezvous.world_rank(0), rendezvous.world_rank(rendezvous.rank)));
 }
 
 }  // namespace tessera::comm

@@ -20,6 +20,9 @@ struct Rendezvous {
   int rank;
   int size;
   std::chrono::milliseconds timeout;
+  Callsigns called = nullptr;
+
+  int world_rank(int of) const { return called ? called->ranks[static_cast<size_t>(of)] : of; }
 };
 
 /// Memory to share: a file without a name, and the board at its beginning.
@@ -29,7 +32,7 @@ struct SharedFile {
 };
 
 /// Rank 0 makes it. Throws CommError that says what is needed and what is free.
-SharedFile make_shared_file(const BoardLayout& layout);
+SharedFile make_shared_file(const BoardLayout& layout, const Callsigns& called);
 
 /// Rank 0's side: hands the file to the others as they come, and takes down who they are in their
 /// seats. `host` is rank 0's member. Throws CommError that names ranks missing after the timeout, a

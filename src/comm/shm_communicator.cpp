@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "comm/board_engine.h"
 #include "comm/communicator.h"
 #include "comm/cores.h"
@@ -24,8 +26,8 @@ struct Met {
 
 Met meet(const Rendezvous& rendezvous, const CommOptions& options) {
   const BoardLayout layout = BoardLayout::of(rendezvous.size, options.staging_bytes);
-  SharedFile file =
-      rendezvous.rank == 0 ? make_shared_file(layout) : join_ranks(rendezvous, layout);
+  SharedFile file = rendezvous.rank == 0 ? make_shared_file(layout, rendezvous.called)
+                                         : join_ranks(rendezvous, layout);
   if (rendezvous.rank == 0) {
     Seat& seat = file.board.seat(0);
     seat.pid = getpid();
@@ -40,8 +42,8 @@ Met meet(const Rendezvous& rendezvous, const CommOptions& options) {
 }  // namespace
 
 std::unique_ptr<Engine> make_shm_engine(int rank, int size, const std::string& rendezvous,
-                                        const CommOptions& options) {
-  auto [member, pool] = meet({rendezvous, rank, size, options.timeout}, options);
+                                        const CommOptions& options, Callsigns called) {
+  auto [member, pool] = meet({rendezvous, rank, size, options.timeout, std::move(called)}, options);
   // The first turn: everybody is here, and has said what cores it may use.
   member->enter({OperationKind::start}, nullptr);
   member->take_turn();

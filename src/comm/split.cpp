@@ -66,7 +66,7 @@ SplitGroup split(Member& parent, Pool& pool, int color, const std::string& name)
   const std::vector<int> ranks = ranks_of_color(parent, color);
   const auto size = static_cast<int>(ranks.size());
   Group named{name, {}};
-  for (const int rank : ranks) named.ranks.push_back(parent.board().world_rank(rank));
+  for (const int rank : ranks) named.ranks.push_back(parent.board().root_rank(rank));
   SplitGroup group;
   group.rank =
       static_cast<int>(std::find(ranks.begin(), ranks.end(), parent.rank()) - ranks.begin());

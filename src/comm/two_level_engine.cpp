@@ -99,24 +99,8 @@ void TwoLevelEngine::execute(const Call& call, Traffic& traffic, bool may_spin) 
   }
 }
 
-// The host's own engine knows its ranks as 0 to L − 1: its failures say which those are.
-void TwoLevelEngine::execute_on_host(const Call& call, Traffic& traffic, bool may_spin) {
-  try {
-    levels_.local->execute(call, traffic, may_spin);
-  } catch (const core::CommError& error) {
-    const Hosts& hosts = levels_.hosts;
-    const int host = hosts.host_of[static_cast<size_t>(rank())];
-    const auto first = rank_at_.begin() + static_cast<std::ptrdiff_t>(host) * hosts.local_size;
-    const std::vector<int> ranks(first, first + hosts.local_size);
-    throw core::CommError(fmt::format("ranks {} are one host's, whose ranks 0 to {} they are: {}",
-                                      fmt::join(ranks, ", "), hosts.local_size - 1, error.what()));
-  }
-}
-
 int64_t TwoLevelEngine::run_on_host(const Call& call, bool may_spin) {
-  Traffic sent;
-  execute_on_host(call, sent, may_spin);
-  return sent.total();
+  return run(*levels_.local, call, may_spin);
 }
 
 void TwoLevelEngine::carry_out(const Call& call, Traffic& traffic, bool may_spin) {
@@ -236,7 +220,7 @@ void TwoLevelEngine::message(const Call& call, Traffic& traffic, bool may_spin) 
   }
   Call here = call;
   here.peer = hosts.local_rank_of[peer];
-  execute_on_host(here, traffic, may_spin);
+  levels_.local->execute(here, traffic, may_spin);
 }
 
 namespace {
@@ -296,8 +280,13 @@ std::unique_ptr<Engine> make_two_level_engine(std::unique_ptr<Engine> all, const
   if (!makes_two_levels(hosts)) return all;
   const auto host = hosts.host_of[static_cast<size_t>(all->rank())];
   TwoLevels levels{std::move(all), nullptr, nullptr, hosts};
+  Group here{"on one host", {}};
+  for (int rank = 0; rank < levels.all->size(); ++rank) {
+    if (hosts.host_of[static_cast<size_t>(rank)] == host) here.ranks.push_back(rank);
+  }
   levels.local = make_shm_engine(hosts.local_rank, hosts.local_size,
-                                 fmt::format("{}-host{}", rendezvous, host), options);
+                                 fmt::format("{}-host{}", rendezvous, host), options,
+                                 std::make_shared<const Group>(std::move(here)));
   levels.across = levels.all->split(hosts.local_rank, "across hosts");
   return std::make_unique<TwoLevelEngine>(std::move(levels), options);
 }

@@ -53,7 +53,6 @@ class TwoLevelEngine final : public Engine {
 
  private:
   void carry_out(const Call& call, Traffic& traffic, bool may_spin);
-  void execute_on_host(const Call& call, Traffic& traffic, bool may_spin);
   int64_t run_on_host(const Call& call, bool may_spin);
   int64_t all_reduce(View inout, ReduceOp op, bool may_spin);
   int64_t reduce_scatter(View out, ConstView in, ReduceOp op, bool may_spin);

@@ -86,6 +86,23 @@ TEST(Board, TellsWhoStoppedForAReasonOfItsCallers) {
   EXPECT_EQ(board.notice_text("barrier #3"), "barrier #3: rank 1 stopped: the disk is full");
 }
 
+TEST(Board, CallsRanksByTheirNumbersInALargerWorld) {
+  const BoardLayout layout = BoardLayout::of(3, kMegabyte);
+  const auto called = std::make_shared<const Group>(Group{"on one host", {4, 6, 7}});
+  const Board host(Region::anonymous(layout.total_bytes), layout, called);
+  const BoardLayout two = BoardLayout::of(2, kMegabyte);
+  const Board group(Region::anonymous(two.total_bytes), two, host, {"tp", {1, 2}});
+  const Operation broadcast{
+      OperationKind::broadcast, kernels::ReduceOp::sum, core::DType::f32, 1, 2, 3};
+  EXPECT_EQ(host.describe(broadcast, -1),
+            "broadcast #3 (fp32 from rank 6, 8 bytes) in group on one host (ranks 4, 6, 7)");
+  EXPECT_EQ(group.describe(broadcast, -1),
+            "broadcast #3 (fp32 from rank 7, 8 bytes) in group tp (ranks 6, 7)");
+  EXPECT_EQ(&group.world_seat(0), &host.seat(1));
+  group.stop(Notice::Origin::caller, 1, "enough");
+  EXPECT_EQ(host.notice_text("barrier #3"), "barrier #3: rank 7 stopped: enough");
+}
+
 TEST(Board, SurvivesARankThatDiedWhileItFailed) {
   const BoardLayout layout = BoardLayout::of(2, kMegabyte);
   const Board board(Region::anonymous(layout.total_bytes), layout);
