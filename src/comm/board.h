@@ -89,6 +89,8 @@ struct Seat {
   static constexpr size_t kWaitBytes = 255;
   std::atomic<bool> tells;
   std::array<std::atomic<char>, kWaitBytes> wait;
+  // In the world's seat: in how many operations it is of another transport, across hosts.
+  std::atomic<int> away;
 
   // Written before the state becomes `joined`.
   alignas(64) int64_t pid;

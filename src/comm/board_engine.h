@@ -25,6 +25,7 @@ class BoardEngine final : public Engine {
   int64_t memory_bytes() const override { return member_->board().layout().total_bytes / size(); }
   const char* backend() const override { return backend_; }
   void set_step(int64_t step) override { member_->set_step(step); }
+  void set_away(int more) override { member_->set_away(more); }
   void abort(const std::string& why) override { member_->stop(Notice::Origin::caller, why); }
 
  private:

@@ -35,6 +35,8 @@ class Engine {
   virtual int64_t memory_bytes() const = 0;
   virtual const char* backend() const = 0;
   virtual int64_t bytes_across_hosts() const { return 0; }
+  /// See Member.
+  virtual void set_away(int) {}
   virtual void set_step(int64_t step) = 0;
   virtual void abort(const std::string& why) = 0;
 };

@@ -23,6 +23,9 @@ constexpr nanoseconds kSpin{50'000};
 constexpr nanoseconds kMessageSpin{20'000};
 // How long a rank sleeps before it looks whether its peers are alive; a lost wake-up costs as much.
 constexpr nanoseconds kSlice{20'000'000};
+// How much later than this rank one that waits across hosts may find out who is missing there; it
+// may also have begun to wait as late as this rank ended to.
+constexpr nanoseconds kVerdict{2'000'000'000};
 
 /// Tells ranks of other groups what this one waits for, as long as this exists.
 class Told {
@@ -174,7 +177,8 @@ void Member::wait_long(const Operation& operation, Counter& counter, uint32_t ta
   const nanoseconds patience = collective ? spin_ : std::max(spin_, kMessageSpin);
   if (may_spin && patience.count() > 0 && spin(counter, target, patience, stop)) return;
   const Report report{board_, rank_, collective, peer, target};
-  const auto deadline = Clock::now() + options_.timeout;
+  auto deadline = Clock::now() + options_.timeout;
+  bool patient = true;
   auto next_check = Clock::now() + kSlice;
   std::optional<Told> told;
   while (!reached(counter, target)) {
@@ -199,7 +203,12 @@ void Member::wait_long(const Operation& operation, Counter& counter, uint32_t ta
                                                    std::to_string(board_.world_rank(peer)));
       }
     }
-    if (now >= deadline) fail(operation, report.silence(options_.timeout));
+    if (now >= deadline && patient && report.all_away()) {
+      deadline += options_.timeout + kVerdict;
+      patient = false;
+    } else if (now >= deadline) {
+      fail(operation, report.silence(options_.timeout));
+    }
     sleep(counter, target, std::min<nanoseconds>(kSlice, deadline - now));
   }
 }

@@ -68,6 +68,10 @@ class Member {
   /// Makes calls that wait for a peer throw, and those that begin, without telling anybody. Any
   /// thread.
   void interrupt() { interrupted_.store(true); }
+  /// Between set_away(1) and set_away(-1) this rank is in an operation across hosts, of which this
+  /// board knows nothing: peers that miss it here let it tell first who is missing there. Any
+  /// thread.
+  void set_away(int more) { board_.world_seat(rank_).away.fetch_add(more); }
   /// Throws CommError: the collective under way, and what happened to it; tells the others.
   [[noreturn]] void fail(const std::string& what) { fail(current_, what); }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "comm/liveness.h"
@@ -50,8 +51,14 @@ std::string last_act(const Board& board, int rank) {
   if (last != nullptr) act = doing.empty() ? "after " + board.name_of(operation_of(*last)) : doing;
   const int64_t step = board.step(rank).load(std::memory_order_relaxed);
   if (step >= 0) act += fmt::format(" of step {}", step);
+  if (board.world_seat(rank).away.load() > 0) act += ", waiting across hosts";
   const std::string wait = wait_elsewhere(board, rank);
   return doing.empty() && !wait.empty() ? act + ", waiting in " + wait : act;
+}
+
+bool has_stopped(const Board& board, int rank) {
+  const int64_t pid = board.seat(rank).pid;
+  return pid != 0 && is_stopped(static_cast<pid_t>(pid));
 }
 
 std::string name_silent(const Board& board, int rank) {
@@ -59,7 +66,7 @@ std::string name_silent(const Board& board, int rank) {
   if (seat.state.load() == Seat::State::absent) {
     return fmt::format("rank {} (has not arrived)", board.world_rank(rank));
   }
-  const bool stopped = seat.pid != 0 && is_stopped(static_cast<pid_t>(seat.pid));
+  const bool stopped = has_stopped(board, rank);
   return fmt::format("rank {} ({}{})", board.world_rank(rank),
                      stopped ? fmt::format("pid {} is stopped; ", seat.pid) : "",
                      last_act(board, rank));
@@ -76,18 +83,31 @@ std::string Report::departure(int gone) const {
   return fmt::format("rank {} left {}{}", board.world_rank(gone), last_act(board, gone), waiting());
 }
 
-std::string Report::silence(std::chrono::milliseconds timeout) const {
-  std::vector<std::string> missing, absent;
+std::vector<int> Report::missing() const {
+  std::vector<int> ranks;
   for (int other = 0; other < board.size(); ++other) {
-    const Seat& seat = board.seat(other);
-    const bool awaited = collective ? !reached(seat.progress, target) : other == peer;
-    if (other == rank || !awaited) continue;
-    missing.push_back(name_silent(board, other));
-    if (seat.state.load() == Seat::State::absent) absent.push_back(missing.back());
+    const bool awaited = collective ? !reached(board.seat(other).progress, target) : other == peer;
+    if (other != rank && awaited) ranks.push_back(other);
   }
-  if (!absent.empty()) missing = absent;  // the rest, rank 0 at the door above all, wait for these
+  return ranks;
+}
+
+bool Report::all_away() const {
+  const std::vector<int> ranks = missing();
+  return std::all_of(ranks.begin(), ranks.end(), [&](int other) {
+    return board.world_seat(other).away.load() > 0 && !has_stopped(board, other);
+  });
+}
+
+std::string Report::silence(std::chrono::milliseconds timeout) const {
+  std::vector<std::string> silent, absent;
+  for (const int other : missing()) {
+    silent.push_back(name_silent(board, other));
+    if (board.seat(other).state.load() == Seat::State::absent) absent.push_back(silent.back());
+  }
+  if (!absent.empty()) silent = absent;  // the rest, rank 0 at the door above all, wait for these
   return fmt::format("nothing for {} s from {}{}", std::chrono::duration<double>(timeout).count(),
-                     fmt::join(missing, ", "), waiting());
+                     fmt::join(silent, ", "), waiting());
 }
 
 std::string Report::waiting() const {

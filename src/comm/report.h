@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "comm/board.h"
 
@@ -25,7 +26,11 @@ struct Report {
   /// "nothing for 60 s from rank 2 (after all-reduce #122), rank 3 (pid 4712 is stopped; in …); …"
   std::string silence(std::chrono::milliseconds timeout) const;
 
+  /// Whether those that are missing wait across hosts themselves: they will say for whom.
+  bool all_away() const;
+
  private:
+  std::vector<int> missing() const;
   std::string waiting() const;
 };
 

@@ -79,6 +79,7 @@ void TwoLevelEngine::interrupt() {
 }
 
 void TwoLevelEngine::set_step(int64_t step) {
+  step_.store(step, std::memory_order_relaxed);
   levels_.all->set_step(step);
   levels_.local->set_step(step);
 }
@@ -89,18 +90,49 @@ void TwoLevelEngine::abort(const std::string& why) {
 }
 
 // A failure of one level is told on the other: each knows only of its own ranks. That this rank
-// gives up is no failure of the world's.
+// gives up is no failure of the world's. The levels name their own operations: before these goes
+// the one that they are parts of.
 void TwoLevelEngine::execute(const Call& call, Traffic& traffic, bool may_spin) {
+  const bool collective = !is_message(call.kind);
+  if (collective) ++sequence_;
   try {
     carry_out(call, traffic, may_spin);
   } catch (const core::CommError& error) {
     if (!interrupted_.load()) abort(error.what());
-    throw;
+    if (!collective) throw;
+    throw core::CommError(name_of(call) + ": " + error.what());
   }
+}
+
+std::string TwoLevelEngine::name_of(const Call& call) const {
+  Operation operation;
+  operation.kind = call.kind;
+  operation.sequence = sequence_;
+  const int64_t step = step_.load(std::memory_order_relaxed);
+  return comm::name_of(operation) + (step < 0 ? "" : fmt::format(" of step {}", step));
 }
 
 int64_t TwoLevelEngine::run_on_host(const Call& call, bool may_spin) {
   return run(*levels_.local, call, may_spin);
+}
+
+void TwoLevelEngine::execute_away(Engine& level, const Call& call, Traffic& traffic,
+                                  bool may_spin) {
+  levels_.local->set_away(1);
+  try {
+    level.execute(call, traffic, may_spin);
+  } catch (const core::CommError& error) {
+    if (!interrupted_.load()) levels_.local->abort(error.what());  // while they still see why
+    levels_.local->set_away(-1);
+    throw;
+  }
+  levels_.local->set_away(-1);
+}
+
+int64_t TwoLevelEngine::run_away(Engine& level, const Call& call, bool may_spin) {
+  Traffic sent;
+  execute_away(level, call, sent, may_spin);
+  return sent.total();
 }
 
 void TwoLevelEngine::carry_out(const Call& call, Traffic& traffic, bool may_spin) {
@@ -123,7 +155,7 @@ void TwoLevelEngine::carry_out(const Call& call, Traffic& traffic, bool may_spin
     case OperationKind::recv:
       return message(call, traffic, may_spin);
     default:
-      return levels_.all->execute(call, traffic, may_spin);
+      return execute_away(*levels_.all, call, traffic, may_spin);
   }
 }
 
@@ -136,10 +168,10 @@ int64_t TwoLevelEngine::all_reduce(View inout, ReduceOp op, bool may_spin) {
   const View whole = part(inout, 0, chunk * locals);
   const View mine = part(inout, chunk * levels_.hosts.local_rank, chunk);
   int64_t sent = run_on_host(Call::reduce_scatter(mine, whole, op), may_spin);
-  sent += run(*levels_.across, Call::all_reduce(mine, op), may_spin);
+  sent += run_away(*levels_.across, Call::all_reduce(mine, op), may_spin);
   sent += run_on_host(Call::all_gather(whole, mine), may_spin);
   const View rest = part(inout, chunk * locals, inout.elements() - chunk * locals);
-  if (rest.elements() > 0) sent += run(*levels_.all, Call::all_reduce(rest, op), may_spin);
+  if (rest.elements() > 0) sent += run_away(*levels_.all, Call::all_reduce(rest, op), may_spin);
   return sent;
 }
 
@@ -163,8 +195,9 @@ int64_t TwoLevelEngine::reduce_scatter(View out, ConstView in, ReduceOp op, bool
       sent += run_on_host(Call::reduce_scatter(sum, shares, op), may_spin);
     }
     const View column = elements(column_.data(), in.dtype, hosts.num_hosts * range.count);
-    sent += run(*levels_.across,
-                Call::reduce_scatter(part(out, range.begin, range.count), column, op), may_spin);
+    sent +=
+        run_away(*levels_.across,
+                 Call::reduce_scatter(part(out, range.begin, range.count), column, op), may_spin);
   }
   return sent;
 }
@@ -181,7 +214,7 @@ int64_t TwoLevelEngine::all_gather(View out, ConstView in, bool may_spin) {
     const Range range = piece_of(whole, block, k);
     const View column = elements(column_.data(), in.dtype, hosts.num_hosts * range.count);
     const ConstView mine{at(in, range.begin), in.dtype, core::Shape{range.count}};
-    sent += run(*levels_.across, Call::all_gather(column, mine), may_spin);
+    sent += run_away(*levels_.across, Call::all_gather(column, mine), may_spin);
     const View mixed = elements(mixed_.data(), in.dtype, size() * range.count);
     sent += run_on_host(Call::all_gather(mixed, column), may_spin);
     for (int local = 0; local < hosts.local_size; ++local) {
@@ -201,7 +234,7 @@ int64_t TwoLevelEngine::broadcast(View inout, int root, bool may_spin) {
   const int from = levels_.hosts.local_rank_of[at];
   int64_t sent = 0;
   if (levels_.hosts.local_rank == from) {
-    sent += run(*levels_.across, Call::broadcast(inout, levels_.hosts.host_of[at]), may_spin);
+    sent += run_away(*levels_.across, Call::broadcast(inout, levels_.hosts.host_of[at]), may_spin);
   }
   return sent + run_on_host(Call::broadcast(inout, from), may_spin);
 }
@@ -209,14 +242,14 @@ int64_t TwoLevelEngine::broadcast(View inout, int root, bool may_spin) {
 // A rank that comes back from the second has heard of every host that all its ranks had come.
 void TwoLevelEngine::barrier(bool may_spin) {
   run_on_host(Call::barrier(), may_spin);
-  run(*levels_.across, Call::barrier(), may_spin);
+  run_away(*levels_.across, Call::barrier(), may_spin);
 }
 
 void TwoLevelEngine::message(const Call& call, Traffic& traffic, bool may_spin) {
   const Hosts& hosts = levels_.hosts;
   const auto peer = static_cast<size_t>(call.peer);
   if (hosts.host_of[peer] != hosts.host_of[static_cast<size_t>(rank())]) {
-    return levels_.all->execute(call, traffic, may_spin);
+    return execute_away(*levels_.all, call, traffic, may_spin);
   }
   Call here = call;
   here.peer = hosts.local_rank_of[peer];
@@ -253,11 +286,12 @@ Hosts hosts_of_group(const Hosts& world, const std::vector<int>& members, int me
 
 // Every level is split. A group inside one host, or with one rank on each, needs only one of them.
 std::unique_ptr<Engine> TwoLevelEngine::split(int color, const std::string& name) {
+  ++sequence_;
   std::vector<int32_t> colors(static_cast<size_t>(size()));
   const auto view = [](int32_t* data, int64_t count) {
     return View{data, core::DType::i32, core::Shape{count}};
   };
-  run(*levels_.all, Call::all_gather(view(colors.data(), size()), view(&color, 1)), true);
+  run_away(*levels_.all, Call::all_gather(view(colors.data(), size()), view(&color, 1)), true);
   std::vector<int> members;
   for (int rank = 0; rank < size(); ++rank) {
     if (colors[static_cast<size_t>(rank)] == color) members.push_back(rank);

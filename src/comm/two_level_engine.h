@@ -54,6 +54,11 @@ class TwoLevelEngine final : public Engine {
  private:
   void carry_out(const Call& call, Traffic& traffic, bool may_spin);
   int64_t run_on_host(const Call& call, bool may_spin);
+  /// On a level that has ranks of other hosts.
+  void execute_away(Engine& level, const Call& call, Traffic& traffic, bool may_spin);
+  int64_t run_away(Engine& level, const Call& call, bool may_spin);
+  /// "all-reduce #3 of step 2": the collective under way.
+  std::string name_of(const Call& call) const;
   int64_t all_reduce(View inout, ReduceOp op, bool may_spin);
   int64_t reduce_scatter(View out, ConstView in, ReduceOp op, bool may_spin);
   int64_t all_gather(View out, ConstView in, bool may_spin);
@@ -71,6 +76,8 @@ class TwoLevelEngine final : public Engine {
   CommOptions options_;
   std::vector<int> rank_at_;
   std::atomic<bool> interrupted_{false};
+  std::atomic<int64_t> step_{-1};
+  uint32_t sequence_ = 0;          // of the collectives
   std::vector<std::byte> mixed_;   // [hosts, locals] shares, as the levels want them side by side
   std::vector<std::byte> column_;  // [hosts] shares
 };

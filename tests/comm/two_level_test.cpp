@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "comm/board_engine.h"
 #include "comm/mpi/engine.h"
@@ -45,10 +46,15 @@ std::vector<Shape> shapes() {
   return {{Backend::shm, 2, 2}, {Backend::shm, 3, 2}, {Backend::shm, 2, 4}};
 }
 
-std::vector<Outcome> run_levels(const Shape& shape, const Body& body, int64_t staging_bytes) {
+comm::CommOptions with_staging(int64_t staging_bytes) {
   comm::CommOptions options;
   options.timeout = std::chrono::milliseconds(20'000);
   options.staging_bytes = staging_bytes;
+  return options;
+}
+
+std::vector<Outcome> run_levels(const Shape& shape, const Body& body,
+                                const comm::CommOptions& options, int stops = -1) {
   const std::string rendezvous = fresh_rendezvous();
   static int count = 0;
   const std::string local =
@@ -63,17 +69,18 @@ std::vector<Outcome> run_levels(const Shape& shape, const Body& body, int64_t st
     return comm::make_two_level_engine(std::move(all), hosts, local, options);
   };
   if (shape.backend == Backend::mpi) return run_mpi_ranks(shape.size(), body, options, levels);
-  return run_processes(shape.size(), [&](int rank) {
+  const auto rank_body = [&](int rank) {
     Communicator comm(levels(comm::make_shm_engine(rank, shape.size(), rendezvous, options)));
     return body(comm);
-  });
+  };
+  return run_processes(shape.size(), rank_body, stops);
 }
 
 class TwoLevels : public testing::TestWithParam<Shape> {
  protected:
   // Little staging, so that short tensors go through many blocks.
   void run(const Body& body, int64_t staging_bytes = int64_t{512} << 10) const {
-    expect_all_well(run_levels(GetParam(), body, staging_bytes));
+    expect_all_well(run_levels(GetParam(), body, with_staging(staging_bytes)));
   }
   // The sum over the ranks of each host, and then over the hosts.
   std::vector<float> sum(int64_t count) const {
@@ -285,7 +292,7 @@ TEST_P(TwoLevels, RanksOfAllHostsHearOfARankThatLeaves) {
         comm.barrier();
         return "went on";
       },
-      int64_t{512} << 10);
+      with_staging(int64_t{512} << 10));
   for (size_t rank = 0; rank < outcomes.size(); ++rank) {
     if (rank == 1) continue;
     EXPECT_THAT(outcomes[rank].error, HasSubstr("left")) << "rank " << rank;
@@ -329,10 +336,35 @@ TEST_P(TwoLevels, RanksOfAllHostsHearWhyOneStops) {
         for (;;) comm.all_reduce(view_of(values), ReduceOp::sum);
         return "went on";
       },
-      int64_t{512} << 10);
+      with_staging(int64_t{512} << 10));
   for (size_t rank = 0; rank < outcomes.size(); ++rank) {
     if (rank == 1) continue;
     EXPECT_THAT(outcomes[rank].error, HasSubstr("the loss is not a number")) << "rank " << rank;
+  }
+}
+
+// Rank 1 waits for it across the hosts, rank 2 on its own, and rank 0 for rank 1.
+TEST(TwoLevelProcesses, ARankThatStoppedIsNamedByAllAndNobodyElseIs) {
+  comm::CommOptions options = with_staging(int64_t{512} << 10);
+  options.timeout = std::chrono::milliseconds(1500);
+  const auto outcomes = run_levels(
+      {Backend::shm, 2, 2},
+      [](Communicator& comm) {
+        std::vector<float> share(10), all(40);
+        comm.set_step(6);
+        comm.barrier();
+        if (comm.rank() == 3) raise(SIGSTOP);
+        if (comm.rank() == 1) usleep(400'000);  // so that rank 0 is the first to lose patience
+        comm.all_gather(view_of(all), view_of(share));
+        return "went on";
+      },
+      options, /*stops=*/3);
+  for (const size_t rank : {0U, 1U, 2U}) {
+    const std::string& error = outcomes[rank].error;
+    EXPECT_THAT(error, testing::StartsWith("all-gather #2 of step 6: ")) << "rank " << rank;
+    EXPECT_THAT(error, HasSubstr("nothing for 1.5 s from rank 3 (pid ")) << "rank " << rank;
+    EXPECT_THAT(error, testing::Not(HasSubstr("s from rank 1 "))) << "rank " << rank;
+    EXPECT_THAT(error, testing::Not(HasSubstr("s from rank 2 "))) << "rank " << rank;
   }
 }
 
