@@ -48,7 +48,7 @@ spec::RunConfig ConfigArgs::read(int64_t world_size) const {
 
 spec::RunConfig ConfigArgs::read(
     const std::function<int64_t(const spec::RunConfig&)>& world_size_of,
-    const std::string& run_config) const {
+    const std::string& run_config, bool resuming) const {
   formats::ConfigSources sources = this->sources();
   if (sources.files.empty() && !run_config.empty()) {
     sources.files.push_back(run_config);
@@ -58,8 +58,11 @@ spec::RunConfig ConfigArgs::read(
     ranks.where = "--resume";
     sources.overrides.insert(sources.overrides.begin(), ranks);
   }
-  const spec::AssignmentResult result = formats::read_config(sources);
-  return formats::checked(result, world_size_of(result.config));
+  spec::AssignmentResult result = formats::read_config(sources);
+  const int64_t world_size = world_size_of(result.config);
+  spec::ParallelismConfig& parallelism = result.config.parallelism;
+  if (resuming) parallelism = spec::refitted(parallelism, world_size);
+  return formats::checked(result, world_size);
 }
 
 spec::RunConfig ConfigArgs::read_with_defaults(

@@ -27,9 +27,9 @@ class ConfigArgs {
   /// The same where the size of the world depends on the config. Files are read once: one may be a
   /// pipe.
   /// Where no file is named, `run_config` is read: a run's resolved config, whose number of ranks
-  /// is left open again.
+  /// is left open again. `resuming`: shard groups may become larger to divide the ranks there are.
   spec::RunConfig read(const std::function<int64_t(const spec::RunConfig&)>& world_size_of,
-                       const std::string& run_config = "") const;
+                       const std::string& run_config = "", bool resuming = false) const;
   /// The same with values for keys that the user left alone, as --section.key would give them.
   spec::RunConfig read_with_defaults(
       const std::vector<std::pair<std::string, std::string>>& defaults, int64_t world_size) const;

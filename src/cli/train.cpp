@@ -162,7 +162,8 @@ train::TrainOptions read_options(const Options& options,
   const fs::path own = train::RunFolder{options.run_dir}.config();
   const std::string fallback = options.resume && fs::exists(own) ? own.string() : "";
   train_options.config = options.config.read(
-      [&](const spec::RunConfig& config) { return world_size_of(environment, config); }, fallback);
+      [&](const spec::RunConfig& config) { return world_size_of(environment, config); }, fallback,
+      options.resume || environment.restarted);
   train_options.existing = existing_policy(options, environment.restarted);
   train_options.run_dir =
       options.run_dir.empty() ? train::default_run_folder() : fs::path(options.run_dir);

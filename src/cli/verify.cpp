@@ -140,9 +140,10 @@ void print_table(const std::vector<LayoutVerdict>& verdicts, const train::Tolera
   for (const LayoutVerdict& v : verdicts) {
     fmt::print("{:<36} {:>9.1e} {:>9.1e} {:>9.1e} {:>9.1e}  {}\n", v.layout, v.loss_max_relative,
                v.grad_norm_max_relative, v.gradients_max_relative_l2, v.weights_max_relative_l2,
-               v.bitwise ? "equal to the bit"
-               : v.ok    ? "ok"
-                         : "MISMATCH: " + v.why);
+               v.bitwise  ? "equal to the bit"
+               : v.ok     ? "ok"
+               : v.failed ? "FAILED: " + v.why
+                          : "MISMATCH: " + v.why);
     if (!v.ok && v.first_divergence_step > 0) {
       fmt::print("{:<36} first seen at step {} in {}\n", "", v.first_divergence_step,
                  v.first_divergence_tensor);
@@ -219,7 +220,8 @@ int run_verify(const Options& options) {
   for (size_t i = 0; i < layouts.size(); ++i) {
     LayoutVerdict verdict;
     verdict.why = attempts[i].failure;
-    if (verdict.why.empty()) {
+    verdict.failed = !verdict.why.empty();
+    if (!verdict.failed) {
       verdict = train::compare(reference, attempts[i].record, names, tolerance);
     }
     verdict.layout = spec::to_string(layouts[i]);
@@ -231,10 +233,13 @@ int run_verify(const Options& options) {
     print_json(verdicts, tolerance, steps);
   } else {
     print_table(verdicts, tolerance);
-    fmt::print("{}\n", all_ok ? "every layout trains the model that one rank trains"
-                              : "some layout does not train the model that one rank trains");
+    fmt::print("{}\n", all_ok
+                           ? "every layout trains the model that one rank trains"
+                           : "some layout was not shown to train the model that one rank trains");
   }
-  return all_ok ? kDone : kMismatch;
+  const bool failed =
+      std::any_of(verdicts.begin(), verdicts.end(), [](const auto& v) { return v.failed; });
+  return all_ok ? kDone : failed ? kRunFailed : kMismatch;
 }
 
 struct RankOptions {

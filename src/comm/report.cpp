@@ -76,11 +76,12 @@ std::string name_silent(const Board& board, int rank) {
 
 std::string Report::death(int dead) const {
   return fmt::format("rank {} died (pid {} is gone) {}{}", board.world_rank(dead),
-                     board.seat(dead).pid, last_act(board, dead), waiting());
+                     board.seat(dead).pid, last_act(board, dead), waiting(dead));
 }
 
 std::string Report::departure(int gone) const {
-  return fmt::format("rank {} left {}{}", board.world_rank(gone), last_act(board, gone), waiting());
+  return fmt::format("rank {} left {}{}", board.world_rank(gone), last_act(board, gone),
+                     waiting(gone));
 }
 
 std::vector<int> Report::missing() const {
@@ -110,12 +111,12 @@ std::string Report::silence(std::chrono::milliseconds timeout) const {
                      fmt::join(silent, ", "), waiting());
 }
 
-std::string Report::waiting() const {
+std::string Report::waiting(int dead) const {
   if (!collective) return fmt::format("; rank {} is waiting", board.world_rank(rank));
   std::vector<int> ranks;
   for (int other = 0; other < board.size(); ++other) {
     const bool waits = other == rank || reached(board.seat(other).progress, target);
-    if (waits) ranks.push_back(board.world_rank(other));
+    if (waits && other != dead) ranks.push_back(board.world_rank(other));
   }
   return fmt::format("; {} {} {} waiting", ranks.size() == 1 ? "rank" : "ranks",
                      fmt::join(ranks, ", "), ranks.size() == 1 ? "is" : "are");

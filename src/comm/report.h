@@ -31,7 +31,8 @@ struct Report {
 
  private:
   std::vector<int> missing() const;
-  std::string waiting() const;
+  /// Who waits; not `dead`, which may have come as far as the others.
+  std::string waiting(int dead = -1) const;
 };
 
 }  // namespace tessera::comm

@@ -43,6 +43,14 @@ int64_t shard_ranks(const ParallelismConfig& parallelism) {
                                         : parallelism.shard_degree;
 }
 
+ParallelismConfig refitted(ParallelismConfig parallelism, int64_t num_ranks) {
+  int64_t& shard = parallelism.shard_degree;
+  if (parallelism.zero_stage == 0 || shard <= 0 || num_ranks <= 0) return parallelism;
+  while (shard < num_ranks && num_ranks % shard != 0) ++shard;
+  if (shard >= num_ranks) shard = -1;
+  return parallelism;
+}
+
 RunConfig resolved(RunConfig config, int64_t world_size) {
   config.model = resolved(config.model);
   config.model_hf.clear();  // the keys of the model say it all, and folders come and go

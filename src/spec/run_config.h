@@ -114,6 +114,10 @@ struct ParallelismConfig {
 /// Ranks that a shard group spans: 1 where nothing is sharded. `parallelism` is resolved.
 int64_t shard_ranks(const ParallelismConfig& parallelism);
 
+/// `parallelism` for a start with another number of ranks than it was written for: where its shard
+/// groups do not divide them, they become the next larger that do, which takes no more memory.
+ParallelismConfig refitted(ParallelismConfig parallelism, int64_t num_ranks);
+
 struct ProfilingConfig {
   bool trace = false;  ///< write trace/rank-R.json
 };

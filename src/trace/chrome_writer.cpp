@@ -21,6 +21,10 @@ namespace {
 
 constexpr std::string_view kTail = "\n]}\n";
 
+fs::path file_of(const std::string& folder, int rank) {
+  return fs::path(folder) / ("rank-" + std::to_string(rank) + ".json");
+}
+
 /// Moves the trace of an earlier start out of the way.
 void keep_earlier(const fs::path& path) {
   if (!fs::exists(path)) return;
@@ -97,12 +101,14 @@ class Args {
 
 ChromeWriter::ChromeWriter(const std::string& folder, int rank, int world_size,
                            const Origin& origin)
-    : path_((fs::path(folder) / ("rank-" + std::to_string(rank) + ".json")).string()),
-      rank_(rank),
-      origin_ns_(on_this_host(origin)) {
+    : path_(file_of(folder, rank).string()), rank_(rank), origin_ns_(on_this_host(origin)) {
   try {
     fs::create_directories(folder);
     keep_earlier(path_);
+    // Those of ranks that this start does not have any more, by one who is there.
+    for (int gone = world_size; rank == 0 && fs::exists(file_of(folder, gone)); ++gone) {
+      keep_earlier(file_of(folder, gone));
+    }
   } catch (const fs::filesystem_error& error) {
     throw core::RunError(core::file_failure("write", path_, error.code().value()));
   }

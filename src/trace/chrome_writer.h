@@ -23,7 +23,8 @@ namespace tessera::trace {
 class ChromeWriter {
  public:
   /// Makes `folder`/rank-R.json, and the folder where it is missing. A file of that name, of an
-  /// earlier start of the run, is kept as rank-R.start-K.json, K counting those from 1. Times in
+  /// earlier start of the run, is kept as rank-R.start-K.json, K counting those from 1; those of
+  /// ranks that there are no more, by rank 0. Times in
   /// the file count from `origin`, which all ranks share. Throws RunError.
   ChromeWriter(const std::string& folder, int rank, int world_size, const Origin& origin);
 

@@ -50,6 +50,7 @@ Tolerance default_tolerance(const spec::RunConfig& config, int64_t steps);
 struct LayoutVerdict {
   std::string layout;
   bool ok = false;
+  bool failed = false;   ///< it did not run to its end: nothing was compared
   bool bitwise = false;  ///< losses, norms and weights equal to the last bit
   double loss_max_relative = 0;
   double grad_norm_max_relative = 0;

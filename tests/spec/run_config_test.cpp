@@ -93,6 +93,24 @@ TEST(LayoutOf, SaysHowARunIsSharded) {
   EXPECT_EQ(to_string(layout_of(config)), "dp=4,zero=2,shard=2");
 }
 
+TEST(Refitted, TakesTheNextLargerShardGroupsThatDivideTheRanks) {
+  ParallelismConfig parallelism;
+  parallelism.zero_stage = 3;
+  const auto shard = [&](int64_t degree, int64_t ranks) {
+    parallelism.shard_degree = degree;
+    return refitted(parallelism, ranks).shard_degree;
+  };
+  EXPECT_EQ(shard(2, 4), 2);
+  EXPECT_EQ(shard(2, 3), -1);  // all three
+  EXPECT_EQ(shard(4, 6), -1);
+  EXPECT_EQ(shard(2, 9), 3);
+  EXPECT_EQ(shard(4, 2), -1);
+  EXPECT_EQ(shard(4, 1), -1);
+  EXPECT_EQ(shard(-1, 5), -1);
+  parallelism.zero_stage = 0;
+  EXPECT_EQ(shard(2, 3), 2);  // the validator's
+}
+
 TEST(DtypeOf, IsTheConfiguredOne) {
   EXPECT_EQ(dtype_of(Precision::bf16), core::DType::bf16);
   EXPECT_EQ(dtype_of(Precision::fp32), core::DType::f32);

@@ -115,6 +115,14 @@ TEST_F(ChromeWriterTest, KeepsTheTracesOfEarlierStarts) {
   EXPECT_EQ(name_in("rank-0.json"), "third");
 }
 
+TEST_F(ChromeWriterTest, PutsAwayTheTracesOfRanksThatAreGone) {
+  for (const int rank : {0, 1, 2}) ChromeWriter(folder_.path().string(), rank, 3, origin_);
+  for (const int rank : {0, 1}) ChromeWriter(folder_.path().string(), rank, 2, origin_);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "rank-2.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "rank-2.start-1.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "rank-1.json"));
+}
+
 TEST_F(ChromeWriterTest, SaysWhichFileCannotBeWritten) {
   const std::string path = (folder_.path() / "no-folder").string();
   core::write_atomically(path, "a file");
