@@ -95,7 +95,7 @@ TEST(ChromeReader, RefusesWhatIsNoTrace) {
     EXPECT_NE(message.find("t.json is no Chrome trace: "), std::string::npos) << text;
     EXPECT_NE(message.find(what), std::string::npos) << text << " gave " << message;
   };
-  says("", "unexpected end of input");
+  says("", "parse error");
   says("hello", "invalid literal");
   says("3", "no array of events");
   says("{}", "no array of events");
