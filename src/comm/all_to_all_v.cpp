@@ -6,8 +6,6 @@
 // Steps: 1 + ceil(longest part / piece) turns. Bytes: what is in `in` for others; counts do not
 // count.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -23,16 +21,6 @@ struct Announcement {
   int64_t elements;  // for you
   int64_t longest;   // for anybody
 };
-
-std::vector<Range> ranges_of(const std::vector<int64_t>& counts) {
-  std::vector<Range> ranges;
-  int64_t begin = 0;
-  for (const int64_t count : counts) {
-    ranges.push_back({begin, count});
-    begin += count;
-  }
-  return ranges;
-}
 
 // Tells and compares counts; the longest part of all ranks.
 int64_t agree_on_counts(Member& member, const std::vector<int64_t>& in_counts,
@@ -52,9 +40,8 @@ int64_t agree_on_counts(Member& member, const std::vector<int64_t>& in_counts,
     longest = std::max(longest, theirs.longest);
     const int64_t expected = out_counts[static_cast<size_t>(peer)];
     if (theirs.elements != expected) {
-      member.fail(fmt::format(
-          "the ranks disagree: rank {} sends {} elements to rank {}, which expects {}",
-          board.world_rank(peer), theirs.elements, board.world_rank(member.rank()), expected));
+      member.fail(disagreement(board.world_rank(peer), theirs.elements,
+                               board.world_rank(member.rank()), expected));
     }
   }
   return longest;

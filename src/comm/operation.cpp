@@ -110,4 +110,9 @@ std::string describe(const Operation& operation, int64_t step) {
   return text;
 }
 
+std::string disagreement(int from, int64_t sends, int to, int64_t expects) {
+  return fmt::format("the ranks disagree: rank {} sends {} elements to rank {}, which expects {}",
+                     from, sends, to, expects);
+}
+
 }  // namespace tessera::comm

@@ -63,5 +63,7 @@ const char* name_of(OperationKind kind);
 std::string name_of(const Operation& operation);
 /// "all-reduce #12 (fp32 sum, 4096 bytes) of step 3"; step -1 is left out.
 std::string describe(const Operation& operation, int64_t step);
+/// Of an all-to-all-v: "the ranks disagree: rank 2 sends 7 elements to rank 0, which expects 5".
+std::string disagreement(int from, int64_t sends, int to, int64_t expects);
 
 }  // namespace tessera::comm

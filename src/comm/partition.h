@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 // How a tensor is cut: into one chunk a rank, and each chunk into pieces that fit the staging.
 
@@ -29,6 +30,17 @@ constexpr Range piece_of(Range range, int64_t piece, int64_t index) {
 /// How many pieces cover `elements`.
 constexpr int64_t num_pieces(int64_t elements, int64_t piece) {
   return (elements + piece - 1) / piece;
+}
+
+/// Ranges of these lengths, one after the other.
+inline std::vector<Range> ranges_of(const std::vector<int64_t>& counts) {
+  std::vector<Range> ranges;
+  int64_t begin = 0;
+  for (const int64_t count : counts) {
+    ranges.push_back({begin, count});
+    begin += count;
+  }
+  return ranges;
 }
 
 }  // namespace tessera::comm

@@ -8,8 +8,6 @@
 // Steps: the header, for uneven parts the counts, then ceil(longest part / piece) rounds.
 // Bytes: what is in `in` for others, (N − 1)/N · S when the parts are even; counts do not count.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -52,16 +50,6 @@ void exchange_parts(MpiLane& lane, View out, ConstView in, const std::vector<Ran
   for (MpiBatch& batch : batches) lane.wait(batch);
 }
 
-std::vector<Range> ranges_of(const std::vector<int64_t>& counts) {
-  std::vector<Range> ranges;
-  int64_t begin = 0;
-  for (const int64_t count : counts) {
-    ranges.push_back({begin, count});
-    begin += count;
-  }
-  return ranges;
-}
-
 void agree_on_counts(MpiLane& lane, const Call& call) {
   std::vector<int64_t> told(static_cast<size_t>(lane.size()));
   MpiBatch batch;
@@ -69,15 +57,14 @@ void agree_on_counts(MpiLane& lane, const Call& call) {
     const int peer = (lane.rank() + i) % lane.size();
     const auto at = static_cast<size_t>(peer);
     lane.recv(batch, peer, MpiChannel::kResults, &told[at], sizeof(int64_t));
-    lane.send(batch, peer, MpiChannel::kResults, &call.in_counts[at], sizeof(int64_t));
+    lane.send_uncounted(batch, peer, MpiChannel::kResults, &call.in_counts[at], sizeof(int64_t));
   }
   lane.wait(batch);
   for (int peer = 0; peer < lane.size(); ++peer) {
     const auto at = static_cast<size_t>(peer);
     if (peer == lane.rank() || told[at] == call.out_counts[at]) continue;
-    lane.fail(fmt::format(
-        "the ranks disagree: rank {} sends {} elements to rank {}, which expects {}",
-        lane.world_rank(peer), told[at], lane.world_rank(lane.rank()), call.out_counts[at]));
+    lane.fail(disagreement(lane.world_rank(peer), told[at], lane.world_rank(lane.rank()),
+                           call.out_counts[at]));
   }
 }
 
@@ -92,9 +79,8 @@ void mpi_all_to_all(MpiLane& lane, View out, ConstView in, int64_t& sent) {
 }
 
 void mpi_all_to_all_v(MpiLane& lane, const Call& call, int64_t& sent) {
-  lane.enter({OperationKind::all_to_all_v, ReduceOp::sum, call.in.dtype}, nullptr);
+  lane.enter({OperationKind::all_to_all_v, ReduceOp::sum, call.in.dtype}, &sent);
   agree_on_counts(lane, call);
-  lane.count(&sent);
   exchange_parts(lane, call.out, call.in, ranges_of(call.in_counts), ranges_of(call.out_counts));
   lane.finish();
 }

@@ -97,21 +97,27 @@ void MpiLane::finish() {
 }
 
 void MpiLane::send(MpiBatch& batch, int peer, int channel, const void* data, int64_t bytes) {
-  if (bytes == 0) return;
-  batch.push_back(port_->send(peer, channel, data, bytes));
-  if (sent_ != nullptr) *sent_ += bytes;
-  if (sent_ != nullptr && place_.desk->on_other_host(place_.world_rank(peer))) {
+  send_uncounted(batch, peer, channel, data, bytes);
+  if (sent_ == nullptr) return;
+  *sent_ += bytes;
+  if (place_.desk->on_other_host(place_.world_rank(peer))) {
     place_.across_hosts.fetch_add(bytes, std::memory_order_relaxed);
   }
-  peer_of_slot_.resize(std::max(peer_of_slot_.size(), static_cast<size_t>(batch.back()) + 1));
-  peer_of_slot_[static_cast<size_t>(batch.back())] = peer;
+}
+
+void MpiLane::send_uncounted(MpiBatch& batch, int peer, int channel, const void* data,
+                             int64_t bytes) {
+  if (bytes > 0) add(batch, peer, port_->send(peer, channel, data, bytes));
 }
 
 void MpiLane::recv(MpiBatch& batch, int peer, int channel, void* data, int64_t bytes) {
-  if (bytes == 0) return;
-  batch.push_back(port_->recv(peer, channel, data, bytes));
-  peer_of_slot_.resize(std::max(peer_of_slot_.size(), static_cast<size_t>(batch.back()) + 1));
-  peer_of_slot_[static_cast<size_t>(batch.back())] = peer;
+  if (bytes > 0) add(batch, peer, port_->recv(peer, channel, data, bytes));
+}
+
+void MpiLane::add(MpiBatch& batch, int peer, MpiPort::Slot slot) {
+  batch.push_back(slot);
+  peer_of_slot_.resize(std::max(peer_of_slot_.size(), static_cast<size_t>(slot) + 1));
+  peer_of_slot_[static_cast<size_t>(slot)] = peer;
 }
 
 bool MpiLane::all_done(const MpiBatch& batch) const {

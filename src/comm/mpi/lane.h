@@ -61,13 +61,13 @@ class MpiLane {
   void begin_send(Operation operation, int64_t* sent);
   void begin_recv(Operation operation);
   void finish();
-  /// From now on the operation counts here what is handed over, which it did not before.
-  void count(int64_t* sent) { sent_ = sent; }
 
   /// Starts a transfer, added to the batch unless it is empty. The memory is its own until the
   /// batch has been waited for.
   void send(MpiBatch& batch, int peer, int channel, const void* data, int64_t bytes);
   void recv(MpiBatch& batch, int peer, int channel, void* data, int64_t bytes);
+  /// What is not data of the caller's.
+  void send_uncounted(MpiBatch& batch, int peer, int channel, const void* data, int64_t bytes);
   /// Waits until all are done, and empties the batch.
   void wait(MpiBatch& batch) { wait(batch, false); }
   /// Throws CommError: the operation under way, and what happened to it; tells the others.
@@ -76,6 +76,7 @@ class MpiLane {
   std::string describe(Operation operation, int64_t step) const;
 
  private:
+  void add(MpiBatch& batch, int peer, MpiPort::Slot slot);
   bool is_collective() const { return !is_message(current_.kind); }
   void begin(const Operation& operation, int64_t* sent);
   void wait(MpiBatch& batch, bool headers);
