@@ -11,6 +11,7 @@
 
 #include "cli/byte_size.h"
 #include "cli/comm_table.h"
+#include "cli/last_word.h"
 #include "cli/own_program.h"
 #include "cli/verbs.h"
 #include "core/error.h"
@@ -367,6 +368,7 @@ void add_bench_comm_action(CLI::App& bench_verb, int& status) {
       if (environment.rank == 0) throw;
       status = kDoesNotFit;
     }
+    leave_rank_0_the_last_word(environment, status);
   });
 }
 

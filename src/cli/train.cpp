@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "cli/config_args.h"
+#include "cli/last_word.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
@@ -236,6 +237,7 @@ void add_train_verb(CLI::App& app, int& status) {
       if (environment.rank == 0) throw;
       status = kUsage;
     }
+    leave_rank_0_the_last_word(environment, status);
   });
 }
 
