@@ -24,7 +24,7 @@ for round in $(seq "$rounds"); do
   for layout in $layouts; do
     ranks=${layout%:*} stage=${layout#*:}
     build/tessera launch --nproc-per-node "$ranks" -- train "$config" --run-dir "$work/run" \
-      --overwrite --data.seq_len 256 --data.validation_fraction 0 --training.global_batch_size 8 \
+      --overwrite --data.seq_len 256 --data.validation_fraction 0 --validation.freq 0 --training.global_batch_size 8 \
       --training.micro_batch_size 4 --training.steps 6 --lr_scheduler.warmup_steps 0 --parallelism.zero_stage "$stage" "$@" \
       >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
     sed -n 's/.*"step":\([0-9]*\),.*"step_s":\([0-9.e-]*\).*/\1 \2/p' "$work/run/metrics.jsonl" |
