@@ -130,12 +130,20 @@ void multiply_at_once(const Product& product, const ProductPointers& pointers) {
   found->second.run(cache.stream, pointers);
 }
 
+constexpr int64_t kCopyBytes = int64_t{16} << 20;
+constexpr int64_t kVector = 64;
+
+/// oneDNN keeps an fp32 copy of a bf16 result that it adds to: twice the memory of the gradient of
+/// an embedding. Such a product is taken in blocks of rows, which keep the copy within 16 MiB.
+int64_t rows_at_a_time(const Product& p) {
+  if (p.result != core::DType::bf16 || !p.accumulate) return p.m;
+  return std::max(kCopyBytes / 4 / (4 * p.n) / kVector, int64_t{1}) * kVector;
+}
+
 /// oneDNN keeps fp32 copies of a bf16 result whose rows are not dense, one a thread: for a chunk of
 /// logits more memory than the logits. Such a product is taken in blocks of columns, which keep the
 /// copies within 16 MiB and cost no time.
 int64_t columns_at_a_time(const Product& p) {
-  constexpr int64_t kCopyBytes = int64_t{16} << 20;
-  constexpr int64_t kVector = 64;
   if (p.result != core::DType::bf16 || p.ldc == p.n) return p.n;
   const int64_t column_bytes = p.m * 4 * omp_get_max_threads();
   return std::max(kCopyBytes / column_bytes / kVector, int64_t{1}) * kVector;
@@ -144,6 +152,18 @@ int64_t columns_at_a_time(const Product& p) {
 const void* advanced(const void* data, int64_t elements, core::DType dtype) {
   return data == nullptr ? nullptr
                          : static_cast<const std::byte*>(data) + elements * core::size_of(dtype);
+}
+
+void multiply_columns(const Product& product, const ProductPointers& pointers) {
+  const int64_t block = columns_at_a_time(product);
+  for (int64_t first = 0; first < product.n; first += block) {
+    Product part = product;
+    part.n = std::min(block, product.n - first);
+    const int64_t b_offset = product.transpose_b ? first * product.ldb : first;
+    multiply_at_once(part, {const_cast<void*>(advanced(pointers.c, first, product.result)),
+                            pointers.a, advanced(pointers.b, b_offset, product.operands),
+                            advanced(pointers.bias, first, product.bias)});
+  }
 }
 
 }  // namespace
@@ -160,14 +180,15 @@ void hold_to_avx2() {
 
 void multiply(const Product& product, const ProductPointers& pointers) {
   try {
-    const int64_t block = columns_at_a_time(product);
-    for (int64_t first = 0; first < product.n; first += block) {
+    const int64_t block = rows_at_a_time(product);
+    for (int64_t first = 0; first < product.m; first += block) {
       Product part = product;
-      part.n = std::min(block, product.n - first);
-      const int64_t b_offset = product.transpose_b ? first * product.ldb : first;
-      multiply_at_once(part, {const_cast<void*>(advanced(pointers.c, first, product.result)),
-                              pointers.a, advanced(pointers.b, b_offset, product.operands),
-                              advanced(pointers.bias, first, product.bias)});
+      part.m = std::min(block, product.m - first);
+      const int64_t a_offset = product.transpose_a ? first : first * product.lda;
+      const void* c = advanced(pointers.c, first * product.ldc, product.result);
+      multiply_columns(
+          part, {const_cast<void*>(c), advanced(pointers.a, a_offset, product.operands), pointers.b,
+                 pointers.bias});
     }
   } catch (const dnnl::error& error) {
     throw core::RunError("oneDNN cannot multiply " + std::to_string(product.m) + " x " +
