@@ -136,8 +136,8 @@ constexpr int64_t kVector = 64;
 /// oneDNN keeps an fp32 copy of a bf16 result that it adds to: twice the memory of the gradient of
 /// an embedding. Such a product is taken in blocks of rows, which keep the copy within 16 MiB.
 int64_t rows_at_a_time(const Product& p) {
-  if (p.result != core::DType::bf16 || !p.accumulate) return p.m;
-  return std::max(kCopyBytes / 4 / (4 * p.n) / kVector, int64_t{1}) * kVector;
+  if (p.result != core::DType::bf16 || !p.accumulate || 4 * p.m * p.n <= kCopyBytes) return p.m;
+  return std::max(kCopyBytes / 2 / (4 * p.n) / kVector, int64_t{1}) * kVector;
 }
 
 /// oneDNN keeps fp32 copies of a bf16 result whose rows are not dense, one a thread: for a chunk of
