@@ -28,13 +28,13 @@ std::vector<Bucket> gradient_buckets(const ParameterTable& table, int64_t elemen
   return buckets;
 }
 
-std::vector<UnitUse> unit_uses(const ParameterTable& table, bool tied, bool training) {
+std::vector<int> unit_uses(const ParameterTable& table, bool tied, bool training) {
   constexpr int kEmbedding = 0;
   const int head = static_cast<int>(table.units.size()) - 1;
-  std::vector<UnitUse> uses;
-  for (int unit = kEmbedding; unit <= head; ++unit) uses.push_back({unit, false});
-  if (tied) uses.push_back({kEmbedding, false});
-  for (int unit = head - 1; training && unit > kEmbedding; --unit) uses.push_back({unit, true});
+  std::vector<int> uses;
+  for (int unit = kEmbedding; unit <= head; ++unit) uses.push_back(unit);
+  if (tied) uses.push_back(kEmbedding);
+  for (int unit = head - 1; training && unit > kEmbedding; --unit) uses.push_back(unit);
   return uses;
 }
 

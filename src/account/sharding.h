@@ -39,15 +39,10 @@ struct Bucket {
 std::vector<Bucket> gradient_buckets(const ParameterTable& table, int64_t element_bytes,
                                      int64_t bucket_bytes);
 
-/// One use of a unit's weights by a pass of the model.
-struct UnitUse {
-  int unit = 0;
-  bool backward = false;  ///< belongs to the way back
-};
-/// When stage 3 has to have which unit whole, over one micro-batch: embed, the blocks and the head,
-/// which in training reads its weight once for both ways; the blocks again, from the last. A head
-/// tied to the embedding needs that with it. The embedding's backward reads no weight.
-std::vector<UnitUse> unit_uses(const ParameterTable& table, bool tied, bool training);
+/// The units that stage 3 has to have whole over one micro-batch, use after use: embed, the blocks
+/// and the head, which in training reads its weight once for both ways; the blocks again, from the
+/// last. A head tied to the embedding needs that with it. The embedding's backward reads no weight.
+std::vector<int> unit_uses(const ParameterTable& table, bool tied, bool training);
 
 /// Blocks that stage 3 holds whole at once: the one in use, and those gathered ahead.
 int64_t gathered_blocks(int64_t num_blocks, int64_t prefetch);

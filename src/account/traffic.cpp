@@ -63,8 +63,8 @@ StepTraffic step_traffic(const ParameterTable& table, const StepShape& shape, in
     if (stage < 3) gather(trained);
   }
   if (stage < 3) return traffic;
-  for (const UnitUse& use : unit_uses(table, shape.tied, /*training=*/true)) {
-    const Unit& unit = table.units[static_cast<size_t>(use.unit)];
+  for (const int use : unit_uses(table, shape.tied, /*training=*/true)) {
+    const Unit& unit = table.units[static_cast<size_t>(use)];
     for (int64_t pass = 0; pass < shape.passes; ++pass) {
       gather(unit.frozen_elements());
       gather(unit.trainable_elements());

@@ -25,9 +25,6 @@ class DataParallel {
   comm::Communicator& replicas() { return *replicas_; }
   int shard_rank() const { return shard_->rank(); }
 
-  /// Whether this rank's group is the first: one of the copies has to speak for all.
-  bool in_first_replica() const { return replicas_->rank() == 0; }
-
   /// Staging memory of all groups, this rank's share.
   int64_t memory_bytes() const;
   /// In all groups together: what this rank has sent, how long it has waited for others, and how

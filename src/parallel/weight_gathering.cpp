@@ -40,8 +40,8 @@ void WeightGathering::begin_pass(bool training) {
 }
 
 void WeightGathering::expect(bool training) {
-  for (const account::UnitUse& use : account::unit_uses(state_.table(), tied_, training)) {
-    uses_.push_back(use.unit);
+  for (const int unit : account::unit_uses(state_.table(), tied_, training)) {
+    uses_.push_back(unit);
   }
 }
 

@@ -29,12 +29,6 @@ std::vector<std::string> as_text(const std::vector<Bucket>& buckets) {
   return text;
 }
 
-std::vector<int> units_of(const std::vector<UnitUse>& uses) {
-  std::vector<int> units;
-  for (const UnitUse& use : uses) units.push_back(use.unit);
-  return units;
-}
-
 TEST(Sharding, IsNoneInStage0AndInAGroupOfOne) {
   spec::ParallelismConfig parallelism;
   parallelism.data_parallel_degree = 6;
@@ -59,14 +53,14 @@ TEST(GradientBuckets, BeginWithTheLastUnitsAndCloseOnceTheyAreFull) {
 
 TEST(UnitUses, GoThereAndBackWithTheHeadOnce) {
   const ParameterTable table = four_units();
-  EXPECT_THAT(units_of(unit_uses(table, false, true)), ElementsAre(0, 1, 2, 3, 2, 1));
-  EXPECT_THAT(units_of(unit_uses(table, false, false)), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(unit_uses(table, false, true), ElementsAre(0, 1, 2, 3, 2, 1));
+  EXPECT_THAT(unit_uses(table, false, false), ElementsAre(0, 1, 2, 3));
 }
 
 TEST(UnitUses, NeedATiedEmbeddingAgainForTheHead) {
   const ParameterTable table = four_units();
-  EXPECT_THAT(units_of(unit_uses(table, true, true)), ElementsAre(0, 1, 2, 3, 0, 2, 1));
-  EXPECT_THAT(units_of(unit_uses(table, true, false)), ElementsAre(0, 1, 2, 3, 0));
+  EXPECT_THAT(unit_uses(table, true, true), ElementsAre(0, 1, 2, 3, 0, 2, 1));
+  EXPECT_THAT(unit_uses(table, true, false), ElementsAre(0, 1, 2, 3, 0));
 }
 
 TEST(WholeBlocks, AreNeverMoreThanThereAre) {
