@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "trace/chrome_writer.h"
-#include "trace/folder.h"
+#include "test_folder.h"
 
 namespace tessera::trace {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/file.h"
 #include "trace/chrome_reader.h"
-#include "trace/folder.h"
+#include "test_folder.h"
 
 namespace tessera::trace {
 namespace {

@@ -3,35 +3,15 @@
 // A toy run for tests: a model of a few thousand parameters, on a text that is made up, in a
 // temporary folder.
 
-#include <stdlib.h>
-
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "core/rng.h"
 #include "spec/run_config.h"
+#include "test_folder.h"
 
 namespace tessera::train {
-
-/// A new folder, removed with the object.
-class TestFolder {
- public:
-  TestFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "tessera-test-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~TestFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// JSON Lines: `num_documents` documents of words in a fixed pseudo-random order, of very unequal
 /// lengths, so that rows differ in how many labels count.

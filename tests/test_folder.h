@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-namespace tessera::trace {
+namespace tessera {
 
 /// A new folder, removed with the object.
 class TestFolder {
@@ -26,4 +26,4 @@ class TestFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace tessera::trace
+}  // namespace tessera
