@@ -4,8 +4,8 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "trace/chrome_writer.h"
 #include "test_folder.h"
+#include "trace/chrome_writer.h"
 
 namespace tessera::trace {
 namespace {

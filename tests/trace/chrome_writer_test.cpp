@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/file.h"
-#include "trace/chrome_reader.h"
 #include "test_folder.h"
+#include "trace/chrome_reader.h"
 
 namespace tessera::trace {
 namespace {
