@@ -17,9 +17,11 @@ using core::Shape;
 /// Appends parameters to a table in memory order, keeping the running offset of the open unit.
 class TableWriter {
  public:
-  void open_unit(const std::string& name) {
+  void open_unit(const std::string& name, UnitKind kind, int64_t layer = -1) {
     Unit unit;
     unit.name = name;
+    unit.kind = kind;
+    unit.layer = layer;
     unit.first = static_cast<int>(table_.parameters.size());
     table_.units.push_back(unit);
   }
@@ -73,6 +75,7 @@ class TableWriter {
     Parameter parameter;
     parameter.name = name;
     parameter.shape = shape;
+    parameter.whole = shape;
     parameter.role = role;
     parameter.unit = static_cast<int>(table_.units.size()) - 1;
     parameter.offset = unit.elements;
@@ -168,7 +171,7 @@ void write_block(TableWriter& table, const spec::ModelConfig& config, const spec
                  int64_t layer) {
   const std::string unit = "layers." + std::to_string(layer);
   const std::string block = "model." + unit;
-  table.open_unit(unit);
+  table.open_unit(unit, UnitKind::block, layer);
   write_norm(table, config, block + ".input_layernorm", Role::input_norm_weight,
              Role::input_norm_bias);
   write_attention(table, config, block + ".self_attn.");
@@ -225,7 +228,7 @@ ParameterTable parameter_table(const spec::ModelConfig& given, const spec::LoraC
   const int64_t C = config.hidden_size;
   const int64_t V = config.vocab_size;
   TableWriter table;
-  table.open_unit("embed");
+  table.open_unit("embed", UnitKind::embedding);
   table.matrix("model.embed_tokens.weight", Role::token_embedding, {V, C}, kInitStd);
   if (config.architecture == spec::Architecture::gpt2) {
     table.matrix("model.embed_positions.weight", Role::position_embedding,
@@ -235,7 +238,7 @@ ParameterTable parameter_table(const spec::ModelConfig& given, const spec::LoraC
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     write_block(table, config, lora, layer);
   }
-  table.open_unit("head");
+  table.open_unit("head", UnitKind::head);
   write_norm(table, config, "model.norm", Role::final_norm_weight, Role::final_norm_bias);
   if (!config.tie_word_embeddings) {
     table.matrix("lm_head.weight", Role::head_weight, {V, C}, kInitStd);

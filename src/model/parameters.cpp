@@ -74,18 +74,19 @@ void initialise(View out, const account::ParameterTable& table, int parameter, i
                 uint64_t seed) {
   const account::Parameter& entry = table.parameters[static_cast<size_t>(parameter)];
   CHECK(first >= 0 && first + out.elements() <= entry.elements(), "beyond the parameter's end");
-  switch (entry.init) {
-    case account::Init::zeros:
-      kernels::zero(out);
-      return;
-    case account::Init::ones:
-      std::fill_n(out.as<float>(), out.elements(), 1.0f);
-      return;
-    case account::Init::normal:
-      kernels::fill_normal(out, core::stream_key(seed, core::Stream::init), entry.init_key, first,
-                           static_cast<float>(entry.init_std));
-      return;
+  if (entry.init == account::Init::ones) {
+    std::fill_n(out.as<float>(), out.elements(), 1.0f);
+    return;
   }
+  if (entry.init == account::Init::zeros || entry.padding > 0) kernels::zero(out);
+  if (entry.init == account::Init::zeros) return;
+  const uint64_t key = core::stream_key(seed, core::Stream::init);
+  const auto std = static_cast<float>(entry.init_std);
+  account::for_each_run(entry, first, out.elements(),
+                        [&](int64_t in_whole, int64_t in_part, int64_t count) {
+                          kernels::fill_normal(out.slice(in_part - first, {count}), key,
+                                               entry.init_key, in_whole, std);
+                        });
 }
 
 }  // namespace tessera::model

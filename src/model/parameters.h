@@ -52,9 +52,9 @@ class Parameters {
   std::vector<UnitBuffers> units_;
 };
 
-/// Writes the initial fp32 values of one parameter's elements [first, first + out.elements()) into
-/// `out` (fp32): a pure function of seed, the parameter's place in the table and the element's
-/// index, so that any shard of any layout starts from the same model.
+/// Writes the initial fp32 values of the elements [first, first + out.elements()) of one entry of
+/// the table into `out` (fp32): a pure function of seed, init_key and the element's index in the
+/// whole parameter, so that any shard of any layout starts from the same model. Padding is zero.
 void initialise(View out, const account::ParameterTable& table, int parameter, int64_t first,
                 uint64_t seed);
 
