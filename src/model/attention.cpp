@@ -12,7 +12,7 @@ namespace {
 
 View allocate_scratch(Pass& pass, const kernels::AttentionShape& shape) {
   const int64_t bytes = kernels::attention_scratch_bytes(shape, kernels::num_threads());
-  return pass.arena.allocate(core::DType::u8, {bytes});
+  return pass.scratch.allocate(core::DType::u8, {bytes});
 }
 
 }  // namespace
@@ -58,17 +58,20 @@ void Attention::rotate(const Pass& pass, View qkv) const {
 }
 
 void Attention::forward(Pass& pass, View y, ConstView x, AttentionSaved& saved, Keep keep) {
-  saved.qkv = pass.arena.allocate(x.dtype, {x.shape.rows(), qkv_->out_width()});
+  saved.qkv = pass.arena.allocate(x.dtype, {pass.batch.batch() * pass.batch.seq_len(), qkv_->out_width()});
   qkv_->forward(pass, saved.qkv, x);
   if (qk_norm_ == nullptr) rotate(pass, saved.qkv);
-  const core::Arena::Mark mark = pass.arena.mark();
-  attend(pass, saved);
+  if (keep == Keep::all) {
+    attend(pass, saved);
+    return o_->forward(pass, y, saved.context);
+  }
+  const core::Arena::Scope scope(pass.scratch);
+  Pass temporary = pass.all_temporary();
+  attend(temporary, saved);
   o_->forward(pass, y, saved.context);
-  if (keep == Keep::all) return;
   if (qk_norm_ != nullptr && !TESSERA_FAULT("llama_recompute_from_the_normed")) {
     qk_norm_->restore(saved.qkv, saved.qk_norm);
   }
-  pass.arena.release(mark);
 }
 
 void Attention::recompute(Pass& pass, AttentionSaved& saved) {
@@ -85,7 +88,7 @@ void Attention::attend(Pass& pass, AttentionSaved& saved) {
     qk_norm_->forward(pass, qkv, saved.context, saved.qk_norm);
     rotate(pass, qkv);
   }
-  const core::Arena::Scope scope(pass.arena);
+  const core::Arena::Scope scope(pass.scratch);
   const View scratch = allocate_scratch(pass, sizes);
   kernels::attention_forward(saved.context, saved.lse, qkv, pass.batch.doc_start,
                              pass.batch.samples, dropout(pass), scratch, sizes);
@@ -99,8 +102,8 @@ void Attention::backward_input(Pass& pass, View dx, ConstView dy, const Attentio
     gradients.qk_norm = QkNorm::allocate_gradients(pass, saved.qk_norm);
   }
   {
-    const core::Arena::Scope scope(pass.arena);
-    const View dcontext = pass.arena.allocate(dy.dtype, saved.context.shape);
+    const core::Arena::Scope scope(pass.scratch);
+    const View dcontext = pass.scratch.allocate(dy.dtype, saved.context.shape);
     const View scratch = allocate_scratch(pass, sizes);
     o_->backward_input(pass, dcontext, dy);
     kernels::attention_backward(gradients.dqkv, dcontext, saved.qkv, saved.context, saved.lse,

@@ -64,8 +64,7 @@ void Block::backward_weight(Pass& pass, const BlockSaved& saved, const BlockGrad
 }
 
 void Block::add_residual(const Pass& pass, View y, ConstView x, DropoutSite site) const {
-  const kernels::DropoutKey key = dropout_at(pass, dropout_, layer_, site);
-  if (key.p > 0) kernels::dropout_forward(y, y, pass.batch.samples, key);
+  drop_out(pass, y, y, dropout_at(pass, dropout_, layer_, site));
   kernels::add(y, y, x);
 }
 
@@ -73,7 +72,7 @@ ConstView Block::through_dropout(Pass& pass, ConstView dy, DropoutSite site) con
   const kernels::DropoutKey key = dropout_at(pass, dropout_, layer_, site);
   if (key.p <= 0) return dy;
   const View dropped = pass.arena.allocate(dy.dtype, dy.shape);
-  kernels::dropout_backward(dropped, dy, pass.batch.samples, key);
+  drop_out_backward(pass, dropped, dy, key);
   return dropped;
 }
 

@@ -20,9 +20,9 @@ void LoraLinear::forward(Pass& pass, View y, ConstView x) {
   base_->forward(pass, y, x);
   const int64_t rows = x.shape.rows();
   for (const Adapter& adapter : adapters_) {
-    const core::Arena::Scope scope(pass.arena);
-    const View hidden = pass.arena.allocate(x.dtype, {rows, adapter.a->out_width()});
-    const View part = pass.arena.allocate(x.dtype, {rows, adapter.b->out_width()});
+    const core::Arena::Scope scope(pass.scratch);
+    const View hidden = pass.scratch.allocate(x.dtype, {rows, adapter.a->out_width()});
+    const View part = pass.scratch.allocate(x.dtype, {rows, adapter.b->out_width()});
     adapter.a->forward(pass, hidden, x);
     kernels::scale(hidden, scale_);
     adapter.b->forward(pass, part, hidden);
@@ -34,10 +34,10 @@ void LoraLinear::backward_input(Pass& pass, View dx, ConstView dy) {
   base_->backward_input(pass, dx, dy);
   const int64_t rows = dx.shape.rows();
   for (const Adapter& adapter : adapters_) {
-    const core::Arena::Scope scope(pass.arena);
-    const View dpart = pass.arena.allocate(dy.dtype, {rows, adapter.b->out_width()});
-    const View dhidden = pass.arena.allocate(dy.dtype, {rows, adapter.a->out_width()});
-    const View through = pass.arena.allocate(dy.dtype, {rows, in_width()});
+    const core::Arena::Scope scope(pass.scratch);
+    const View dpart = pass.scratch.allocate(dy.dtype, {rows, adapter.b->out_width()});
+    const View dhidden = pass.scratch.allocate(dy.dtype, {rows, adapter.a->out_width()});
+    const View through = pass.scratch.allocate(dy.dtype, {rows, in_width()});
     copy_part(dpart, dy, adapter.first);
     adapter.b->backward_input(pass, dhidden, dpart);
     kernels::scale(dhidden, scale_);
@@ -50,10 +50,10 @@ void LoraLinear::backward_weight(Pass& pass, ConstView dy, ConstView x) {
   base_->backward_weight(pass, dy, x);  // nothing, where the base is frozen
   const int64_t rows = x.shape.rows();
   for (const Adapter& adapter : adapters_) {
-    const core::Arena::Scope scope(pass.arena);
-    const View dpart = pass.arena.allocate(dy.dtype, {rows, adapter.b->out_width()});
-    const View hidden = pass.arena.allocate(x.dtype, {rows, adapter.a->out_width()});
-    const View dhidden = pass.arena.allocate(dy.dtype, hidden.shape);
+    const core::Arena::Scope scope(pass.scratch);
+    const View dpart = pass.scratch.allocate(dy.dtype, {rows, adapter.b->out_width()});
+    const View hidden = pass.scratch.allocate(x.dtype, {rows, adapter.a->out_width()});
+    const View dhidden = pass.scratch.allocate(dy.dtype, hidden.shape);
     copy_part(dpart, dy, adapter.first);
     adapter.a->forward(pass, hidden, x);
     kernels::scale(hidden, scale_);

@@ -60,10 +60,10 @@ LossResult DenseLossHead::forward(Pass& pass, View dx, ConstView x, ConstView la
   LossResult result{0, count_valid(labels)};
   const float grad_scale = scale_of(pass, result.valid_tokens);
 
-  const core::Arena::Scope scope(pass.arena);
+  const core::Arena::Scope scope(pass.scratch);
   const int64_t stride = head_row_stride(vocab_size);
-  const View logits_space = pass.arena.allocate(x.dtype, {chunk, stride});
-  const View losses_space = pass.arena.allocate(statistics_dtype(x.dtype), {chunk});
+  const View logits_space = pass.scratch.allocate(x.dtype, {chunk, stride});
+  const View losses_space = pass.scratch.allocate(statistics_dtype(x.dtype), {chunk});
   kernels::MatmulOptions to_logits;
   to_logits.transpose_b = true;
   to_logits.ldc = stride;
@@ -90,9 +90,9 @@ LossResult DenseLossHead::forward(Pass& pass, View dx, ConstView x, ConstView la
 }
 
 void DenseLossHead::logits(Pass& pass, View logits, ConstView x) {
-  const core::Arena::Scope scope(pass.arena);
+  const core::Arena::Scope scope(pass.scratch);
   const bool direct = logits.dtype == x.dtype || x.dtype == core::DType::bf16;
-  const View out = direct ? logits : pass.arena.allocate(x.dtype, logits.shape);
+  const View out = direct ? logits : pass.scratch.allocate(x.dtype, logits.shape);
   kernels::MatmulOptions to_logits;
   to_logits.transpose_b = true;
   multiply(pass, out, x, weight().value, to_logits);

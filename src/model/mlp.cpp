@@ -24,12 +24,16 @@ Mlp::Mlp(const spec::ModelConfig& config, const Parameters& parameters, const La
                                         1, Split::inputs})) {}
 
 void Mlp::forward(Pass& pass, View y, ConstView x, MlpSaved& saved, Keep keep) {
-  saved.up = pass.arena.allocate(x.dtype, {x.shape.rows(), up_->out_width()});
+  saved.up = pass.arena.allocate(x.dtype, {pass.batch.batch() * pass.batch.seq_len(), up_->out_width()});
   up_->forward(pass, saved.up, x);
-  const core::Arena::Mark mark = pass.arena.mark();
-  recompute(pass, saved);
+  if (keep == Keep::all) {
+    recompute(pass, saved);
+    return down_->forward(pass, y, saved.activated);
+  }
+  const core::Arena::Scope scope(pass.scratch);
+  Pass temporary = pass.all_temporary();
+  recompute(temporary, saved);
   down_->forward(pass, y, saved.activated);
-  if (keep == Keep::selected) pass.arena.release(mark);
 }
 
 void Mlp::recompute(Pass& pass, MlpSaved& saved) {
@@ -45,8 +49,8 @@ void Mlp::backward_input(Pass& pass, View dx, ConstView dy, const MlpSaved& save
                          MlpGradients& gradients) {
   gradients.dup = pass.arena.allocate(dy.dtype, saved.up.shape);
   if (gated_) {
-    const core::Arena::Scope scope(pass.arena);
-    const View dactivated = pass.arena.allocate(dy.dtype, saved.activated.shape);
+    const core::Arena::Scope scope(pass.scratch);
+    const View dactivated = pass.scratch.allocate(dy.dtype, saved.activated.shape);
     down_->backward_input(pass, dactivated, dy);
     kernels::swiglu_backward(gradients.dup, dactivated, saved.up);
   } else {

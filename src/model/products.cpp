@@ -53,7 +53,7 @@ void add_embedding_gradient(Pass& pass, View dtokens, View dpositions, ConstView
 }
 
 View zeroed_sums(Pass& pass, ConstView gradient) {
-  const View sums = pass.arena.allocate(core::DType::f32, gradient.shape);
+  const View sums = pass.scratch.allocate(core::DType::f32, gradient.shape);
   kernels::zero(sums);
   return sums;
 }

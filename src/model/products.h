@@ -58,7 +58,7 @@ void add_vector_gradients(Pass& pass, View first, View second, int64_t rows, con
   if (!first) return;
   if (!pass.invariant) return sum(first, second, 0, rows);
   const int64_t count = rows_at_once(pass, rows);
-  const core::Arena::Scope scope(pass.arena);
+  const core::Arena::Scope scope(pass.scratch);
   const View first_sums = zeroed_sums(pass, first);
   const View second_sums = second ? zeroed_sums(pass, second) : View{};
   for (int64_t row = 0; row < rows; row += count) {
