@@ -69,7 +69,8 @@ void check_shape(const AttentionShape& shape) {
   CHECK(shape.num_heads % shape.num_kv_heads == 0,
         "attention: query heads do not divide among the key-value heads");
   CHECK(shape.scale > 0, "attention: the scale is not positive");
-  CHECK(shape.seq_len < (1 << 24) && shape.num_heads < (1 << 16),
+  CHECK(shape.seq_len < (1 << 24) && shape.first_head >= 0 &&
+            shape.first_head + shape.num_heads < (1 << 16),
         "attention: beyond what the dropout's counter can number");
 }
 

@@ -16,6 +16,7 @@ struct AttentionShape {
   int64_t num_kv_heads = 0;  ///< G; query head h reads key-value head h / (H / G)
   int64_t head_dim = 0;      ///< D
   float scale = 0;           ///< usually 1 / sqrt(D)
+  int64_t first_head = 0;    ///< number of the first of these heads in the model, for dropout alone
 };
 
 /// Scratch that forward and backward need, in bytes; a pure function of the shape and the number of
@@ -27,8 +28,8 @@ int64_t attention_scratch_bytes(const AttentionShape& shape, int num_threads);
 /// out [B, T, H·D] and lse [B, H, T] (fp32; fp64 in ref's fp64: log of the softmax's denominator,
 /// max included) from qkv [B, T, (H + 2G)·D], a row of which is all queries, then all keys, then
 /// all values. A query at t sees the keys in [doc_start[b, t], t]; doc_start [B, T] int32, may be
-/// empty (all 0). Dropout on the probabilities when dropout.p > 0, keyed by (samples[b], h, t, key
-/// position). Products and softmax in fp32.
+/// empty (all 0). Dropout on the probabilities when dropout.p > 0, keyed by (samples[b], first_head
+/// + h, t, key position). Products and softmax in fp32.
 void attention_forward(View out, View lse, ConstView qkv, ConstView doc_start, ConstView samples,
                        const DropoutKey& dropout, View scratch, const AttentionShape& shape);
 

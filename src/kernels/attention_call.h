@@ -9,9 +9,9 @@
 namespace tessera::kernels {
 
 /// The dropout of the probabilities of one call. Whether the probability of key k for query q of
-/// head h in sample s is kept is draw (k mod 4) of philox(key, s, (h << 48) | (k / 4) << 24 | q):
-/// its upper 24 bits are not below `threshold`. Queries are innermost so that vectors of them, and
-/// tiles in either orientation, are drawn side by side.
+/// the model's head h in sample s is kept is draw (k mod 4) of philox(key, s, (h << 48) | (k / 4)
+/// << 24 | q): its upper 24 bits are not below `threshold`. Queries are innermost so that vectors
+/// of them, and tiles in either orientation, are drawn side by side.
 struct AttentionDropout {
   bool on = false;
   uint64_t key = 0;  ///< of the stream, with step and place folded in (dropout_call_key)

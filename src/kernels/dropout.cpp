@@ -27,25 +27,28 @@ void keep_masks(uint32_t (&keep)[kGroup], const PhiloxLanes& draws, uint32_t thr
   }
 }
 
-/// `n` elements of a row, from a multiple of kGroup on: what ref::dropout does, lane by lane.
+/// `n` elements, from element `first` of the sample on: what ref::dropout does, lane by lane.
 template <class T>
-void dropout_lanes(T* y, const T* x, int64_t begin, int64_t n, int64_t sample, uint64_t call_key,
+void dropout_lanes(T* y, const T* x, int64_t first, int64_t n, int64_t sample, uint64_t call_key,
                    uint32_t threshold, float keep_scale) {
   PhiloxLanes draws;
   uint32_t keep[kGroup];
-  for (int64_t group = begin; group < begin + n; group += kGroup) {
-    draws.draw(call_key, static_cast<uint64_t>(sample), static_cast<uint64_t>(group / 4));
+  for (int64_t i = 0; i < n;) {
+    const int64_t skipped = (first + i) % 4;  // of the first four draws: 0 but at the very start
+    draws.draw(call_key, static_cast<uint64_t>(sample), static_cast<uint64_t>((first + i) / 4));
     keep_masks(keep, draws, threshold);
-    const int64_t count = std::min(kGroup, begin + n - group);
-    for (int64_t i = 0; i < count; ++i) {
-      const auto value = ref::load(x[group + i]) * static_cast<Compute<T>>(keep_scale);
-      ref::store(y[group + i], keep[i] != 0 ? value : 0);
+    const uint32_t* const kept = keep + skipped;
+    const int64_t end = std::min(n, i + kGroup - skipped);
+    for (int64_t j = 0; j < end - i; ++j) {
+      const auto value = ref::load(x[i + j]) * static_cast<Compute<T>>(keep_scale);
+      ref::store(y[i + j], kept[j] != 0 ? value : 0);
     }
+    i = end;
   }
 }
 
-void dropout(View y, ConstView x, ConstView samples, const DropoutKey& key) {
-  CHECK(y.elements() == x.elements() && key.p >= 0 && key.p < 1);
+void dropout(View y, ConstView x, ConstView samples, const DropoutKey& key, int64_t first) {
+  CHECK(y.elements() == x.elements() && key.p >= 0 && key.p < 1 && first >= 0);
   if (key.p == 0) {
     if (y.data != x.data) cast(y, x);
     return;
@@ -64,20 +67,22 @@ void dropout(View y, ConstView x, ConstView samples, const DropoutKey& key) {
     const int64_t blocks = (row + kElementBlock - 1) / kElementBlock;
     parallel_for(B * blocks, x.elements(), [=](int64_t i) {
       const int64_t b = i / blocks, begin = i % blocks * kElementBlock;
-      dropout_lanes(out + b * row, in + b * row, begin, std::min(kElementBlock, row - begin),
-                    sample[b], call_key, threshold, keep_scale);
+      dropout_lanes(out + b * row + begin, in + b * row + begin, first + begin,
+                    std::min(kElementBlock, row - begin), sample[b], call_key, threshold,
+                    keep_scale);
     });
   });
 }
 
 }  // namespace
 
-void dropout_forward(View y, ConstView x, ConstView samples, const DropoutKey& key) {
-  dropout(y, x, samples, key);
+void dropout_forward(View y, ConstView x, ConstView samples, const DropoutKey& key, int64_t first) {
+  dropout(y, x, samples, key, first);
 }
 
-void dropout_backward(View dx, ConstView dy, ConstView samples, const DropoutKey& key) {
-  dropout(dx, dy, samples, key);
+void dropout_backward(View dx, ConstView dy, ConstView samples, const DropoutKey& key,
+                      int64_t first) {
+  dropout(dx, dy, samples, key, first);
 }
 
 }  // namespace tessera::kernels

@@ -19,10 +19,14 @@ struct DropoutKey {
 };
 
 /// y [B, ...] = dropout(x). `samples` [B] (int64): the global sample number of each row, which with
-/// `step`, `place` and the element's index in its row is the counter. y may alias x. p == 0 copies.
-void dropout_forward(View y, ConstView x, ConstView samples, const DropoutKey& key);
+/// `step`, `place` and the element's index in its sample is the counter. A row may be a slice of
+/// its sample: its first element is then element `first` there, and it is masked as within the
+/// whole. y may alias x. p == 0 copies.
+void dropout_forward(View y, ConstView x, ConstView samples, const DropoutKey& key,
+                     int64_t first = 0);
 
 /// dx [B, ...] = the same mask applied to dy. dx may alias dy.
-void dropout_backward(View dx, ConstView dy, ConstView samples, const DropoutKey& key);
+void dropout_backward(View dx, ConstView dy, ConstView samples, const DropoutKey& key,
+                      int64_t first = 0);
 
 }  // namespace tessera::kernels

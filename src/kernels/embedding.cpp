@@ -15,7 +15,8 @@ namespace {
 constexpr int64_t kStripe = 64;
 
 /// dy into a table of weight gradients. A row of the table may be hit many times, so threads share
-/// out columns, not tokens: each adds its stripe of every token in the order (b, t).
+/// out columns, not tokens: each adds its stripe of every token in the order (b, t). A row below 0
+/// is none.
 template <class D, class T, class RowOf>
 void scatter_rows(D* table, const T* dy, int64_t rows, int64_t C, const RowOf& row_of) {
   const auto kernel = conversions<D, T>();
@@ -23,17 +24,19 @@ void scatter_rows(D* table, const T* dy, int64_t rows, int64_t C, const RowOf& r
   const int64_t width = (C + stripes - 1) / stripes;
   parallel_blocks(C, width, rows * C, [=](int64_t c, int64_t count) {
     for (int64_t row = 0; row < rows; ++row) {
-      kernel.accumulate(table + row_of(row) * C + c, dy + row * C + c, count);
+      const int64_t to = row_of(row);
+      if (to >= 0) kernel.accumulate(table + to * C + c, dy + row * C + c, count);
     }
   });
 }
 
 template <class D, class T>
-void backward(View dtokens, View dpositions, ConstView dy, const int32_t* ids) {
+void backward(View dtokens, View dpositions, ConstView dy, const int32_t* ids, int64_t first_id) {
   const int64_t B = dy.shape[0], T_ = dy.shape[1], C = dy.shape[2];
   const T* gradient = dy.as<T>();
+  const int64_t V = dtokens.shape[0];
   scatter_rows(dtokens.as<D>(), gradient, B * T_, C,
-               [=](int64_t row) { return int64_t{ids[row]}; });
+               [=](int64_t row) { return embedding_row(ids[row], first_id, V); });
   if (dpositions) {
     scatter_rows(dpositions.as<D>(), gradient, B * T_, C, [=](int64_t row) { return row % T_; });
   }
@@ -41,9 +44,11 @@ void backward(View dtokens, View dpositions, ConstView dy, const int32_t* ids) {
 
 }  // namespace
 
-void embedding_forward(View y, ConstView ids, ConstView tokens_weight, ConstView positions_weight) {
+void embedding_forward(View y, ConstView ids, ConstView tokens_weight, ConstView positions_weight,
+                       int64_t first_id) {
   CHECK(y.shape.dims() == 3 && ids.elements() == y.shape.rows());
   const int64_t T = y.shape[1], C = y.shape[2], rows = y.shape.rows();
+  const int64_t V = tokens_weight.shape[0];
   CHECK(tokens_weight.shape.last() == C);
   CHECK(!positions_weight ||
         (positions_weight.shape.last() == C && positions_weight.shape[0] >= T));
@@ -56,17 +61,21 @@ void embedding_forward(View y, ConstView ids, ConstView tokens_weight, ConstView
     const auto add = elementwise<Element>().add;
     const auto copy = conversions<Element, Element>().cast;
     parallel_for(rows, rows * C, [=](int64_t row) {
-      const Element* token = tokens + id[row] * C;
-      if (positions == nullptr) {
-        copy(out + row * C, token, C);
+      const int64_t from = embedding_row(id[row], first_id, V);
+      const Element* position = positions == nullptr ? nullptr : positions + (row % T) * C;
+      if (from < 0 && position == nullptr) {
+        std::fill_n(out + row * C, C, Element{});
+      } else if (from < 0 || position == nullptr) {
+        copy(out + row * C, from < 0 ? position : tokens + from * C, C);
       } else {
-        add(out + row * C, token, positions + (row % T) * C, C);
+        add(out + row * C, tokens + from * C, position, C);
       }
     });
   });
 }
 
-void embedding_backward(View dtokens_weight, View dpositions_weight, ConstView dy, ConstView ids) {
+void embedding_backward(View dtokens_weight, View dpositions_weight, ConstView dy, ConstView ids,
+                        int64_t first_id) {
   CHECK(dy.shape.dims() == 3 && ids.elements() == dy.shape.rows());
   const int64_t T = dy.shape[1], C = dy.shape[2];
   CHECK(dtokens_weight.shape.last() == C);
@@ -77,9 +86,9 @@ void embedding_backward(View dtokens_weight, View dpositions_weight, ConstView d
   with_float_type(dy.dtype, [&](auto tag) {
     using Element = typename decltype(tag)::type;
     if (dtokens_weight.dtype == dy.dtype) {
-      backward<Element, Element>(dtokens_weight, dpositions_weight, dy, id);
+      backward<Element, Element>(dtokens_weight, dpositions_weight, dy, id, first_id);
     } else {
-      backward<Compute<Element>, Element>(dtokens_weight, dpositions_weight, dy, id);
+      backward<Compute<Element>, Element>(dtokens_weight, dpositions_weight, dy, id, first_id);
     }
   });
 }

@@ -6,6 +6,7 @@
 
 #include "kernels/device.h"
 #include "kernels/dispatch.h"
+#include "kernels/embedding.h"
 #include "kernels/fixed_point_terms.h"
 #include "kernels/parallel.h"
 #include "kernels/ref/fixed_point.h"
@@ -54,7 +55,8 @@ bool scatter_rows(int64_t* table, const T* dy, int64_t rows, int64_t C, const Ro
   parallel_blocks(C, kStripe, rows * C, [&](int64_t c, int64_t count) {
     bool all = true;
     for (int64_t row = 0; row < rows; ++row) {
-      all = add(table + row_of(row) * C + c, dy + row * C + c, count) && all;
+      const int64_t to = row_of(row);
+      if (to >= 0) all = add(table + to * C + c, dy + row * C + c, count) && all;
     }
     if (!all) right.store(false, std::memory_order_relaxed);
   });
@@ -62,11 +64,13 @@ bool scatter_rows(int64_t* table, const T* dy, int64_t rows, int64_t C, const Ro
 }
 
 template <class T>
-bool embedding_backward_of(View dtokens, View dpositions, ConstView dy, const int32_t* ids) {
+bool embedding_backward_of(View dtokens, View dpositions, ConstView dy, const int32_t* ids,
+                           int64_t first_id) {
   const int64_t seq_len = dy.shape[1], C = dy.shape[2], rows = dy.shape.rows();
+  const int64_t V = dtokens.shape[0];
   const T* gradient = dy.as<T>();
   bool right = scatter_rows(dtokens.as<int64_t>(), gradient, rows, C,
-                            [=](int64_t row) { return int64_t{ids[row]}; });
+                            [=](int64_t row) { return embedding_row(ids[row], first_id, V); });
   if (dpositions) {
     right = scatter_rows(dpositions.as<int64_t>(), gradient, rows, C,
                          [=](int64_t row) { return row % seq_len; }) &&
@@ -94,14 +98,16 @@ void from_fixed_point(View out, ConstView sums) {
   });
 }
 
-bool embedding_backward_fixed_point(View dtokens, View dpositions, ConstView dy, ConstView ids) {
+bool embedding_backward_fixed_point(View dtokens, View dpositions, ConstView dy, ConstView ids,
+                                    int64_t first_id) {
   CHECK(dy.shape.dims() == 3 && ids.elements() == dy.shape.rows());
   CHECK(dtokens.shape.last() == dy.shape[2]);
   CHECK(!dpositions ||
         (dpositions.shape.last() == dy.shape[2] && dpositions.shape[0] >= dy.shape[1]));
   const auto* id = ids.as<int32_t>();
-  return dy.dtype == DType::bf16 ? embedding_backward_of<bf16>(dtokens, dpositions, dy, id)
-                                 : embedding_backward_of<float>(dtokens, dpositions, dy, id);
+  return dy.dtype == DType::bf16
+             ? embedding_backward_of<bf16>(dtokens, dpositions, dy, id, first_id)
+             : embedding_backward_of<float>(dtokens, dpositions, dy, id, first_id);
 }
 
 double rounded_for_exact_sums(double term) {

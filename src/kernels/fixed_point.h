@@ -31,9 +31,10 @@ constexpr float from_fixed_point(int64_t sum) {
 void from_fixed_point(View out, ConstView sums);
 
 /// The embedding's backward (embedding.h) into fixed-point tables: dtokens [V, C] (int64) += dy
-/// [B, T, C] at ids; dpositions [P, C] (int64, may be empty) += dy at t. False as above.
+/// [B, T, C] at those ids that have a row; dpositions [P, C] (int64, may be empty) += dy at t.
+/// False as above.
 [[nodiscard]] bool embedding_backward_fixed_point(View dtokens, View dpositions, ConstView dy,
-                                                  ConstView ids);
+                                                  ConstView ids, int64_t first_id = 0);
 
 /// One rule for a scalar: rounded to a multiple of 2^-24, sums of such fp64 numbers are exact, and
 /// so free of their order, up to 2^29.

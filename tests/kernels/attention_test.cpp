@@ -21,6 +21,7 @@ struct Setting {
   bool documents = false;
   float dropout = 0;
   int64_t offset = 0;  ///< of every operand's first element
+  int64_t first_head = 0;
 };
 
 /// Operands of one setting, and both directions run on them.
@@ -62,7 +63,7 @@ class Attention {
                        samples_view(), dropout, scratch_view(), shape());
   }
   AttentionShape shape() const {
-    return {s.B, s.T, s.H, s.G, s.D, 1 / std::sqrt(static_cast<float>(s.D))};
+    return {s.B, s.T, s.H, s.G, s.D, 1 / std::sqrt(static_cast<float>(s.D)), s.first_head};
   }
   ConstView starts_view() const {
     if (!s.documents) return {};
@@ -186,6 +187,50 @@ TEST(Attention, BackwardOfTheReferenceIsTheSlopeOfForward) {
     const double below = objective();
     a.qkv.data()[i] = at;
     ASSERT_NEAR(gradient[i], (above - below) / (2 * kStep), 1e-7) << i;
+  }
+}
+
+/// The first `count` heads of each of `rows` rows, from rows of from_heads heads to rows of
+/// to_heads.
+template <class T>
+void copy_heads(T* to, int64_t to_heads, const T* from, int64_t from_heads, int64_t count,
+                int64_t rows, int64_t D) {
+  for (int64_t i = 0; i < rows; ++i) {
+    std::copy_n(from + i * from_heads * D, count * D, to + i * to_heads * D);
+  }
+}
+
+/// Two of four heads, and the key-value head that they read, are what they are among all.
+template <class T>
+void expect_heads_to_be_as_in_the_whole() {
+  Setting s{2, 70, 4, 2, 8, true, 0.3f};
+  Attention<T> whole(s);
+  whole.forward();
+  whole.backward();
+  s.H = 2, s.G = 1, s.first_head = 2;
+  Attention<T> part(s);
+  const int64_t rows = s.B * s.T, D = s.D;
+  for (const auto& [to, from, count] : {std::tuple{0, 2, 2}, {2, 5, 1}, {3, 7, 1}}) {
+    copy_heads(part.qkv.data() + to * D, 4, whole.qkv.data() + from * D, 8, count, rows, D);
+  }
+  copy_heads(part.dout.data(), 2, whole.dout.data() + 2 * D, 4, 2, rows, D);
+  part.forward();
+  part.backward();
+  Guarded<T> out(part.out.size()), dqkv(part.dqkv.size());
+  copy_heads(out.data(), 2, whole.out.data() + 2 * D, 4, 2, rows, D);
+  for (const auto& [to, from, count] : {std::tuple{0, 2, 2}, {2, 5, 1}, {3, 7, 1}}) {
+    copy_heads(dqkv.data() + to * D, 4, whole.dqkv.data() + from * D, 8, count, rows, D);
+  }
+  EXPECT_EQ(part.out.values(), out.values());
+  EXPECT_EQ(part.dqkv.values(), dqkv.values());
+}
+
+TEST(Attention, DropsOutAHeadsProbabilitiesByItsNumberInTheModel) {
+  expect_heads_to_be_as_in_the_whole<double>();
+  for (const Isa isa : available_isas()) {
+    const IsaLimit limit(isa);
+    expect_heads_to_be_as_in_the_whole<float>();
+    expect_heads_to_be_as_in_the_whole<bf16>();
   }
 }
 

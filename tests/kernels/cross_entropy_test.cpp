@@ -153,6 +153,136 @@ TEST(CrossEntropy, DoesNotDependOnTheNumberOfThreads) {
   EXPECT_EQ(results[0], results[1]);
 }
 
+/// Losses and gradient of logits [rows, vocab] whose columns lie with several ranks: the steps of
+/// each part, with the reductions in between. Each part's logits have rows of their own length.
+template <class T>
+struct InParts {
+  using F = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+  InParts(const Guarded<T>& logits, const std::vector<int32_t>& labels,
+          const std::vector<int64_t>& widths, float scale)
+      : rows(static_cast<int64_t>(labels.size())), vocab(logits.size() / rows) {
+    Guarded<F> maxima(rows), sums(2 * rows), mine(rows), my_sums(2 * rows);
+    for (int64_t i = 0; i < rows; ++i) maxima.data()[i] = -INFINITY;
+    int64_t first = 0;
+    std::vector<Guarded<T>> parts;
+    std::vector<LogitsPart> views;
+    for (const int64_t width : widths) {
+      const int64_t stride = width + 3;
+      parts.emplace_back(rows * stride, 1);
+      for (int64_t i = 0; i < rows * width; ++i) {
+        parts.back().data()[i / width * stride + i % width] =
+            logits.data()[i / width * vocab + first + i % width];
+      }
+      views.push_back({{}, first, stride});
+      first += width;
+    }
+    const auto view = [&](size_t p) {
+      LogitsPart part = views[p];
+      part.logits = parts[p].view({rows, widths[p]});
+      return part;
+    };
+    for (size_t p = 0; p < widths.size(); ++p) {
+      row_maxima(mine.view(), view(p));
+      for (int64_t i = 0; i < rows; ++i) {
+        maxima.data()[i] = std::max(maxima.data()[i], mine.data()[i]);
+      }
+    }
+    for (size_t p = 0; p < widths.size(); ++p) {
+      row_sums({maxima.view(), my_sums.view()}, view(p), view_of(labels));
+      for (int64_t i = 0; i < 2 * rows; ++i) sums.data()[i] += my_sums.data()[i];
+    }
+    dlogits.assign(static_cast<size_t>(rows * vocab), 0);
+    for (size_t p = 0; p < widths.size(); ++p) {
+      Guarded<F> loss(rows);
+      const LogitsPart part = view(p);
+      cross_entropy_of_part(loss.view(), parts[p].view({rows, widths[p]}), part, view_of(labels),
+                            {maxima.view(), sums.view()}, scale);
+      for (size_t i = 0; p > 0 && i < losses.size(); ++i) {
+        const double here = loss[static_cast<int64_t>(i)];
+        EXPECT_TRUE(here == losses[i] || (std::isnan(here) && std::isnan(losses[i])));
+      }
+      losses = loss.values();
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < widths[p]; ++j) {
+          dlogits[static_cast<size_t>(i * vocab + part.first_id + j)] =
+              parts[p][i * part.row_stride + j];
+        }
+        for (int64_t j = widths[p]; j < part.row_stride; ++j) {
+          EXPECT_EQ(parts[p][i * part.row_stride + j], 0) << "padding was written";
+        }
+      }
+      EXPECT_TRUE(parts[p].guards_hold());
+    }
+  }
+
+  int64_t rows, vocab;
+  std::vector<double> losses, dlogits;
+};
+
+template <class T>
+void expect_parts_to_equal_the_whole(int64_t vocab, const std::vector<int64_t>& widths) {
+  using F = typename InParts<T>::F;
+  constexpr int64_t kRows = 5;
+  SCOPED_TRACE(::testing::Message() << vocab << " in " << widths.size() << " parts");
+  const auto logits = Guarded<T>::normal(kRows * vocab, 17, 3);
+  const auto labels = some_labels(kRows, vocab);
+  Guarded<F> losses(kRows);
+  Guarded<T> dlogits(kRows * vocab);
+  cross_entropy(losses.view(), dlogits.view({kRows, vocab}), logits.view({kRows, vocab}),
+                view_of(labels), 0.25f);
+  const InParts<T> parts(logits, labels, widths, 0.25f);
+  const double eps = (static_cast<double>(vocab) + 34) * epsilon<F>();
+  for (int64_t i = 0; i < kRows; ++i) {
+    EXPECT_NEAR(parts.losses[static_cast<size_t>(i)], losses[i], eps * (1 + std::abs(losses[i])));
+  }
+  for (int64_t i = 0; i < kRows * vocab; ++i) {
+    ASSERT_NEAR(parts.dlogits[static_cast<size_t>(i)], dlogits[i],
+                0.25 * eps + epsilon<T>() * std::abs(dlogits[i]));
+  }
+}
+
+TEST(CrossEntropy, OfPartsOfTheVocabularyIsThatOfTheWhole) {
+  for (const Isa isa : available_isas()) {
+    const IsaLimit limit(isa);
+    for (const auto& [vocab, widths] : {std::pair<int64_t, std::vector<int64_t>>{100, {50, 50}},
+                                        {101, {34, 34, 33}},
+                                        {5, {2, 2, 1, 0}},
+                                        {3, {1, 1, 1, 0, 0}},
+                                        {19, {19}},
+                                        {1009, {505, 504}}}) {
+      expect_parts_to_equal_the_whole<float>(vocab, widths);
+      expect_parts_to_equal_the_whole<bf16>(vocab, widths);
+    }
+  }
+  expect_parts_to_equal_the_whole<double>(101, {34, 34, 33});
+  expect_parts_to_equal_the_whole<double>(5, {2, 2, 1, 0});
+}
+
+TEST(CrossEntropy, OfPartsDoesNotDependOnTheRowsThatAreTakenTogether) {
+  constexpr int64_t kRows = 40, kVocab = 1003;
+  const auto logits = Guarded<bf16>::normal(kRows * kVocab, 18, 3);
+  const auto labels = some_labels(kRows, kVocab);
+  const InParts<bf16> together(logits, labels, {502, 501}, 1);
+  for (int64_t i = 0; i < kRows; ++i) {
+    Guarded<bf16> row(kVocab);
+    for (int64_t j = 0; j < kVocab; ++j) row.data()[j] = logits.data()[i * kVocab + j];
+    const InParts<bf16> alone(row, {labels[i]}, {502, 501}, 1);
+    EXPECT_EQ(alone.losses[0], together.losses[static_cast<size_t>(i)]);
+    const auto first = together.dlogits.begin() + i * kVocab;
+    EXPECT_EQ(alone.dlogits, std::vector<double>(first, first + kVocab));
+  }
+}
+
+TEST(CrossEntropy, LetsANaNOfOnePartThroughInEveryPart) {
+  for (const Isa isa : available_isas()) {
+    const IsaLimit limit(isa);
+    auto logits = Guarded<float>::normal(40, 19);
+    logits.data()[33] = NAN;
+    EXPECT_TRUE(std::isnan(InParts<float>(logits, {3}, {20, 20}, 1).losses[0]));
+  }
+}
+
 TEST(CrossEntropy, RefusesALabelBeyondTheVocabulary) {
   Guarded<float> logits(10), losses(1);
   const std::vector<int32_t> labels{10};

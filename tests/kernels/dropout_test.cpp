@@ -60,6 +60,27 @@ TEST(Dropout, GivesASampleItsMaskWhereverItLies) {
   for (int64_t i = 0; i < 300; ++i) EXPECT_EQ(alone.at(i), y.at(300 + i));
 }
 
+TEST(Dropout, MasksASliceAsWithinItsSample) {
+  constexpr int64_t kWhole = 1000;
+  Operand samples = sample_numbers({11, 22});
+  Operand x(DType::f32, {2, kWhole}), whole(DType::f32, {2, kWhole});
+  x.fill(1);
+  dropout_forward(whole.view(), x.view(), samples.view(), kKey);
+  for (const int64_t first : {0, 1, 2, 3, 4, 63, 254, 256, 511}) {
+    for (const int64_t n : {1, 2, 5, 255, 256, 257, 489}) {
+      Operand part(DType::f32, {2, n}, 1), y(DType::f32, {2, n}, 2);
+      for (int64_t i = 0; i < 2 * n; ++i) part.set(i, x.at(i / n * kWhole + first + i % n));
+      dropout_forward(y.view(), part.view(), samples.view(), kKey, first);
+      dropout_backward(part.view(), part.view(), samples.view(), kKey, first);
+      for (int64_t i = 0; i < 2 * n; ++i) {
+        ASSERT_EQ(y.at(i), whole.at(i / n * kWhole + first + i % n)) << first << " " << n;
+      }
+      EXPECT_EQ(part.raw(), y.raw());
+      EXPECT_TRUE(y.guards_intact());
+    }
+  }
+}
+
 TEST(Dropout, DrawsOtherMasksForAnotherStepPlaceSampleAndSeed) {
   Operand x(DType::f32, {1, 300});
   x.fill_with(1);

@@ -97,6 +97,38 @@ TEST(EmbeddingBackward, DoesNotDependOnTheNumberOfThreads) {
   }
 }
 
+TEST(Embedding, OfPartsOfTheVocabularyAddsUpToThatOfTheWhole) {
+  constexpr int64_t C = 9;
+  Operand ids = token_ids(), tokens(DType::f32, {kVocabulary, C}), dy(DType::f32, {3, 11, C});
+  Operand whole(DType::f32, {kBatch, kSeqLen, C});
+  tokens.fill(1), dy.fill(3);
+  embedding_forward(whole.view(), ids.view(), tokens.view(), {});
+  Gradients expected(DType::f32, kVocabulary, kPositions, C);
+  embedding_backward(expected.tokens.view(), {}, dy.view(), ids.view());
+  Gradients got(DType::f32, kVocabulary, kPositions, C);
+  std::vector<double> sum(static_cast<size_t>(whole.size()));
+  for (const auto& [first, count] : {std::pair{0, 3}, {3, 3}, {6, 1}, {7, 0}}) {
+    Operand part(DType::f32, whole.view().shape, 1);
+    const auto rows = [&](Operand& table) { return table.view().slice(first * C, {count, C}); };
+    embedding_forward(part.view(), ids.view(), rows(tokens), {}, first);
+    for (int64_t i = 0; i < part.size(); ++i) sum[static_cast<size_t>(i)] += part.at(i);
+    embedding_backward(rows(got.tokens), {}, dy.view(), ids.view(), first);
+    EXPECT_TRUE(part.guards_intact());
+  }
+  for (int64_t i = 0; i < whole.size(); ++i) {
+    EXPECT_EQ(sum[static_cast<size_t>(i)], whole.at(i));
+  }
+  EXPECT_EQ(got.tokens.raw(), expected.tokens.raw());
+}
+
+TEST(EmbeddingForward, GivesATokenWithoutARowItsPositionAlone) {
+  Operand ids = token_ids(), y(DType::f32, {kBatch, kSeqLen, 5}), tokens(DType::f32, {2, 5});
+  Operand positions(DType::f32, {kPositions, 5});
+  tokens.fill(1), positions.fill(2);
+  embedding_forward(y.view(), ids.view(), tokens.view(), positions.view(), kVocabulary);
+  for (int64_t i = 0; i < y.size(); ++i) EXPECT_EQ(y.at(i), positions.at(i % (kSeqLen * 5)));
+}
+
 TEST(EmbeddingBackward, GoesWithoutPositions) {
   Operand ids = token_ids(), dy(DType::f32, {kBatch, kSeqLen, 9});
   dy.fill(3);

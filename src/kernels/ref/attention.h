@@ -13,7 +13,7 @@
 
 namespace tessera::kernels::ref {
 
-/// 0 where the probability is dropped, else 1 / (1 − p).
+/// 0 where the probability is dropped, else 1 / (1 − p); h counts the model's heads.
 inline float attention_factor(const AttentionDropout& dropout, int64_t b, int64_t h, int64_t q,
                               int64_t k) {
   if (!dropout.on) return 1;
@@ -33,7 +33,7 @@ Compute<T> dot(const T* a, const T* b, int64_t n) {
 template <class T>
 void attention_forward_head(const AttentionCall<T>& call, int64_t b, int64_t h) {
   using F = Compute<T>;
-  const auto& [B, seq_len, H, G, D, scale] = call.shape;
+  const auto& [B, seq_len, H, G, D, scale, first_head] = call.shape;
   const int64_t g = h / call.heads_per_group();
   const int64_t stride = call.stride();
   const T* queries = call.qkv + call.query_at(b, h);
@@ -52,7 +52,7 @@ void attention_forward_head(const AttentionCall<T>& call, int64_t b, int64_t h) 
     for (int64_t k = start; k <= q; ++k) {
       p[k] = std::exp(p[k] - max);
       total += p[k];
-      const F factor = attention_factor(call.dropout, b, h, q, k);
+      const F factor = attention_factor(call.dropout, b, first_head + h, q, k);
       for (int64_t d = 0; d < D; ++d) sums[d] += p[k] * factor * load(values[k * stride + d]);
     }
     T* out = call.out + call.out_at(b, h) + q * H * D;
@@ -73,7 +73,7 @@ void attention_forward(const AttentionCall<T>& call, int64_t b, int64_t g, void*
 template <class T>
 void attention_backward(const AttentionCall<T>& call, int64_t b, int64_t g, void*) {
   using F = Compute<T>;
-  const auto& [B, seq_len, H, G, D, scale] = call.shape;
+  const auto& [B, seq_len, H, G, D, scale, first_head] = call.shape;
   const int64_t stride = call.stride();
   const T* keys = call.qkv + call.key_at(b, g);
   const T* values = call.qkv + call.value_at(b, g);
@@ -90,7 +90,7 @@ void attention_backward(const AttentionCall<T>& call, int64_t b, int64_t g, void
       std::fill(dquery.begin(), dquery.end(), F{0});
       for (int64_t k = start; k <= q; ++k) {
         const T* key = keys + k * stride;
-        const F factor = attention_factor(call.dropout, b, h, q, k);
+        const F factor = attention_factor(call.dropout, b, first_head + h, q, k);
         const F p = std::exp(static_cast<F>(scale) * dot(query, key, D) - lse);
         const F dp = factor * dot(dout, values + k * stride, D);
         const F ds = static_cast<F>(scale) * p * (dp - delta);

@@ -26,13 +26,14 @@ inline uint32_t dropout_threshold(float p) {
 
 namespace tessera::kernels::ref {
 
-/// One sample's row of n elements.
+/// A row of n elements, from element `first` of the sample on.
 template <class T>
 void dropout(T* y, const T* x, int64_t n, int64_t sample, uint64_t call_key, uint32_t threshold,
-             float keep_scale) {
+             float keep_scale, int64_t first = 0) {
   for (int64_t i = 0; i < n; ++i) {
-    const auto draws = core::philox(call_key, static_cast<uint64_t>(sample), i / 4);
-    const bool kept = (draws[i % 4] >> 8) >= threshold;
+    const auto element = static_cast<uint64_t>(first + i);
+    const auto draws = core::philox(call_key, static_cast<uint64_t>(sample), element / 4);
+    const bool kept = (draws[element % 4] >> 8) >= threshold;
     store(y[i], kept ? load(x[i]) * static_cast<Compute<T>>(keep_scale) : 0);
   }
 }

@@ -135,7 +135,8 @@ struct BackwardHead {
     multiply<P>(at.scores, kPanel, keys, queries, kTileRows, kPanel, groups, false);
     multiply<P>(at.dprobabilities, kPanel, values, douts, kTileRows, kPanel, groups, false);
     if (call.dropout.on) {
-      draw_factors(at.factors, kPanel, 1, call.dropout, b, h, k0, kTileRows, q0, kPanel);
+      draw_factors(at.factors, kPanel, 1, call.dropout, b, call.shape.first_head + h, k0, kTileRows,
+                   q0, kPanel);
     }
     if (partly_hidden) {
       differentiate<true>(k0, q0);

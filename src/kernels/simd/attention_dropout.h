@@ -8,7 +8,8 @@ namespace tessera::kernels::simd {
 namespace {
 
 /// factors[(k − k0) · k_stride + (q − q0) · q_stride] = 0 or keep_scale, for num_k keys from k0 (a
-/// multiple of 4) and num_q queries, in either orientation. Rounds num_k up to 4 and num_q to 16.
+/// multiple of 4) and num_q queries of the model's head h, in either orientation. Rounds num_k up
+/// to 4 and num_q to 16.
 TESSERA_INLINE void draw_factors(float* factors, int64_t k_stride, int64_t q_stride,
                                  const AttentionDropout& dropout, int64_t b, int64_t h, int64_t k0,
                                  int64_t num_k, int64_t q0, int64_t num_q) {

@@ -142,7 +142,8 @@ struct ForwardHead {
                   n - j < kPanel ? n - j : kPanel, D / P::kGroup, false);
     }
     if (call.dropout.on) {
-      draw_factors(at.factors, 1, kTileKeys, call.dropout, b, h, k0, n, q0, rows);
+      draw_factors(at.factors, 1, kTileKeys, call.dropout, b, call.shape.first_head + h, k0, n, q0,
+                   rows);
     }
     for (int64_t i = 0; i < padded; ++i) softmax(q0, rows, k0, n, i, first);
     multiply<P>(at.sums, D, {at.probabilities, kTileKeys, P::kGroup},

@@ -14,16 +14,23 @@ namespace tessera::kernels::simd {
 template <class T>
 using ColumnSums = void(Compute<T>* sums, const T* x, int64_t m, int64_t n, int64_t stride);
 
-/// The loss of one row of n logits; see cross_entropy.h. dlogits may be null, or logits itself.
+/// The three passes of cross-entropy over n logits of a row; see ref/cross_entropy.h.
 template <class T>
-using CrossEntropyRow = Compute<T>(T* dlogits, const T* logits, int64_t n, int64_t label,
-                                   float grad_scale);
+using RowMaximum = Compute<T>(const T* logits, int64_t n);
+template <class T>
+using RowExponentials = Compute<T>(const T* logits, int64_t n, Compute<T> max);
+template <class T>
+using RowSoftmax = void(T* dlogits, const T* logits, int64_t n, Compute<T> max, Compute<T> factor);
 
-#define TESSERA_DECLARE_ROW_KERNELS             \
-  ColumnSums<float> column_sums_f32;            \
-  ColumnSums<core::bf16> column_sums_bf16;      \
-  CrossEntropyRow<float> cross_entropy_row_f32; \
-  CrossEntropyRow<core::bf16> cross_entropy_row_bf16
+#define TESSERA_DECLARE_ROW_KERNELS                  \
+  ColumnSums<float> column_sums_f32;                 \
+  ColumnSums<core::bf16> column_sums_bf16;           \
+  RowMaximum<float> row_maximum_f32;                 \
+  RowMaximum<core::bf16> row_maximum_bf16;           \
+  RowExponentials<float> row_exponentials_f32;       \
+  RowExponentials<core::bf16> row_exponentials_bf16; \
+  RowSoftmax<float> row_softmax_f32;                 \
+  RowSoftmax<core::bf16> row_softmax_bf16
 
 namespace avx2 {
 TESSERA_DECLARE_ROW_KERNELS;

@@ -45,28 +45,28 @@ void column_sums(float* sums, const T* x, int64_t m, int64_t n, int64_t stride) 
   }
 }
 
-/// Three passes over a row that stays in cache: the maximum, the sum of exponentials, the gradient.
 template <class V, class T>
-float cross_entropy_row(T* dlogits, const T* logits, int64_t n, int64_t label, float grad_scale) {
-  using F = typename V::F;
-  F highest = V::set(-__builtin_inff());
+float row_maximum(const T* logits, int64_t n) {
+  typename V::F highest = V::set(-__builtin_inff());
   for_each_vector<V>(
       n, [&](auto at) { highest = V::max(highest, at.inside(at.load(logits), highest)); });
-  const float max = V::reduce_max(highest);
-  const F m = V::set(max);
-  F sum = V::zero();
+  return V::reduce_max(highest);
+}
+
+template <class V, class T>
+float row_exponentials(const T* logits, int64_t n, float max) {
+  const typename V::F m = V::set(max);
+  typename V::F sum = V::zero();
   for_each_vector<V>(
       n, [&](auto at) { sum = V::add(sum, at.inside(exp<V>(V::sub(at.load(logits), m)))); });
-  const float total = V::reduce_add(sum);
-  const float at_label = static_cast<float>(logits[label]) - max;
-  if (dlogits != nullptr) {
-    const F factor = V::set(grad_scale / total);
-    for_each_vector<V>(
-        n, [&](auto at) { at.store(dlogits, V::mul(exp<V>(V::sub(at.load(logits), m)), factor)); });
-    const float probability = __builtin_expf(at_label) / total;
-    dlogits[label] = static_cast<T>((probability - 1.0f) * grad_scale);
-  }
-  return __builtin_logf(total) - at_label;
+  return V::reduce_add(sum);
+}
+
+template <class V, class T>
+void row_softmax(T* dlogits, const T* logits, int64_t n, float max, float factor) {
+  const typename V::F m = V::set(max), by = V::set(factor);
+  for_each_vector<V>(
+      n, [&](auto at) { at.store(dlogits, V::mul(exp<V>(V::sub(at.load(logits), m)), by)); });
 }
 
 }  // namespace
