@@ -1,5 +1,7 @@
 #include "model/lora.h"
 
+#include <algorithm>
+
 #include "kernels/columns.h"
 #include "kernels/elementwise.h"
 
@@ -14,15 +16,19 @@ void copy_part(View part, ConstView whole, int64_t first) {
   kernels::copy_rows(part, width, from, whole.shape.last(), rows, width);
 }
 
+/// Rows of what is r wide, between x and y.
+int64_t hidden_rows(ConstView x, ConstView y) {
+  return std::min(x.shape.rows(), y.shape.rows());
+}
+
 }  // namespace
 
 void LoraLinear::forward(Pass& pass, View y, ConstView x) {
   base_->forward(pass, y, x);
-  const int64_t rows = x.shape.rows();
   for (const Adapter& adapter : adapters_) {
     const core::Arena::Scope scope(pass.scratch);
-    const View hidden = pass.scratch.allocate(x.dtype, {rows, adapter.a->out_width()});
-    const View part = pass.scratch.allocate(x.dtype, {rows, adapter.b->out_width()});
+    const View hidden = pass.scratch.allocate(x.dtype, {hidden_rows(x, y), adapter.a->out_width()});
+    const View part = pass.scratch.allocate(x.dtype, {y.shape.rows(), adapter.b->out_width()});
     adapter.a->forward(pass, hidden, x);
     kernels::scale(hidden, scale_);
     adapter.b->forward(pass, part, hidden);
@@ -32,12 +38,12 @@ void LoraLinear::forward(Pass& pass, View y, ConstView x) {
 
 void LoraLinear::backward_input(Pass& pass, View dx, ConstView dy) {
   base_->backward_input(pass, dx, dy);
-  const int64_t rows = dx.shape.rows();
   for (const Adapter& adapter : adapters_) {
     const core::Arena::Scope scope(pass.scratch);
-    const View dpart = pass.scratch.allocate(dy.dtype, {rows, adapter.b->out_width()});
-    const View dhidden = pass.scratch.allocate(dy.dtype, {rows, adapter.a->out_width()});
-    const View through = pass.scratch.allocate(dy.dtype, {rows, in_width()});
+    const View dpart = pass.scratch.allocate(dy.dtype, {dy.shape.rows(), adapter.b->out_width()});
+    const View dhidden =
+        pass.scratch.allocate(dy.dtype, {hidden_rows(dx, dy), adapter.a->out_width()});
+    const View through = pass.scratch.allocate(dy.dtype, {dx.shape.rows(), in_width()});
     copy_part(dpart, dy, adapter.first);
     adapter.b->backward_input(pass, dhidden, dpart);
     kernels::scale(dhidden, scale_);
@@ -48,11 +54,11 @@ void LoraLinear::backward_input(Pass& pass, View dx, ConstView dy) {
 
 void LoraLinear::backward_weight(Pass& pass, ConstView dy, ConstView x) {
   base_->backward_weight(pass, dy, x);  // nothing, where the base is frozen
-  const int64_t rows = x.shape.rows();
   for (const Adapter& adapter : adapters_) {
     const core::Arena::Scope scope(pass.scratch);
-    const View dpart = pass.scratch.allocate(dy.dtype, {rows, adapter.b->out_width()});
-    const View hidden = pass.scratch.allocate(x.dtype, {rows, adapter.a->out_width()});
+    const View dpart = pass.scratch.allocate(dy.dtype, {dy.shape.rows(), adapter.b->out_width()});
+    const View hidden =
+        pass.scratch.allocate(x.dtype, {hidden_rows(x, dy), adapter.a->out_width()});
     const View dhidden = pass.scratch.allocate(dy.dtype, hidden.shape);
     copy_part(dpart, dy, adapter.first);
     adapter.a->forward(pass, hidden, x);

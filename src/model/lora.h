@@ -8,9 +8,13 @@
 // and B [out, r]: y = x Wᵀ + scale · (x Aᵀ) Bᵀ. Both are layers of the same contract, so that an
 // adapter is split, or made invariant, as any product is.
 //
-// N rows, r the rank. Temporaries on the arena, for the widest adapter of a product: forward
-// [N, r] and [N, out]; backward_input [N, out], [N, r] and [N, in]; backward_weight [N, out] and
-// 2 × [N, r].
+// N rows, r the rank. Temporaries on the pass's scratch, for the widest adapter of a product:
+// forward [N, r] and [N, out]; backward_input [N, out], [N, r] and [N, in]; backward_weight [N,
+// out] and 2 × [N, r].
+//
+// With sequence parallelism one side of a product has the rows of the residual stream, [B · T', ·],
+// and the other all of them: x and A's output beside a product that is cut by outputs, A's output
+// and y beside one that is cut by inputs. What is r wide always has the fewer.
 
 namespace tessera::model {
 

@@ -51,17 +51,18 @@ int64_t head_chunk_rows(int64_t sequences, int64_t sequence_rows, int64_t vocab_
   return equal_parts(sequences, most / sequence_rows) * sequence_rows;
 }
 
-LossResult DenseLossHead::forward(Pass& pass, View dx, ConstView x, ConstView labels) {
-  const BoundParameter head = weight();
+LossResult forward_in_chunks(Pass& pass, View dx, ConstView x, ConstView labels,
+                             const HeadPart& part) {
+  const BoundParameter& head = part.weight;
   const int64_t rows = x.shape.rows();
-  const int64_t vocab_size = head.value.shape[0];
+  const int64_t columns = head.value.shape[0];
   const int64_t run = rows_at_once(pass, rows);
-  const int64_t chunk = head_chunk_rows(rows / run, run, vocab_size, x.dtype);
+  const int64_t chunk = head_chunk_rows(rows / run, run, part.vocab_size, x.dtype);
   LossResult result{0, count_valid(labels)};
   const float grad_scale = scale_of(pass, result.valid_tokens);
 
   const core::Arena::Scope scope(pass.scratch);
-  const int64_t stride = head_row_stride(vocab_size);
+  const int64_t stride = head_row_stride(part.vocab_size);
   const View logits_space = pass.scratch.allocate(x.dtype, {chunk, stride});
   const View losses_space = pass.scratch.allocate(statistics_dtype(x.dtype), {chunk});
   kernels::MatmulOptions to_logits;
@@ -75,18 +76,27 @@ LossResult DenseLossHead::forward(Pass& pass, View dx, ConstView x, ConstView la
     count = std::min(chunk, chunk < run ? run - first % run : rows - first);
     const int64_t together = std::min(count, run);
     const ConstView x_rows = rows_of(x, first, count);
-    const View logits = logits_space.slice(0, {count, vocab_size});  // its rows `stride` apart
+    const View logits = logits_space.slice(0, {count, columns});  // its rows `stride` apart
     const View losses = losses_space.slice(0, {count});
-    multiply(pass, logits, x_rows, head.value, to_logits, together);
+    if (columns > 0) multiply(pass, logits, x_rows, head.value, to_logits, together);
     const View dlogits = pass.training ? logits : View{};
-    kernels::cross_entropy(losses, dlogits, logits, labels.slice(first, {count}), grad_scale,
-                           stride);
+    part.cross_entropy(losses, dlogits, logits, labels.slice(first, {count}), grad_scale, stride);
     result.loss_sum += sum_of(pass, losses, together);
     if (!pass.training) continue;
+    if (columns == 0) {
+      kernels::zero(rows_of(dx, first, count));
+      continue;
+    }
     multiply(pass, rows_of(dx, first, count), dlogits, head.value, to_input, together);
     add_weight_gradient(pass, head.grad, dlogits, x_rows, stride, together);
   }
   return result;
+}
+
+LossResult DenseLossHead::forward(Pass& pass, View dx, ConstView x, ConstView labels) {
+  const BoundParameter head = weight();
+  return forward_in_chunks(pass, dx, x, labels,
+                           {head, head.value.shape[0], kernels::cross_entropy});
 }
 
 void DenseLossHead::logits(Pass& pass, View logits, ConstView x) {

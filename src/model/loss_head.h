@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "model/layer_factory.h"
 
 namespace tessera::model {
@@ -18,6 +20,23 @@ constexpr int64_t head_row_stride(int64_t vocab_size) {
 /// a sequence is, so that what is multiplied together depends on its length alone.
 int64_t head_chunk_rows(int64_t sequences, int64_t sequence_rows, int64_t vocab_size,
                         core::DType dtype);
+
+/// The weight of a head, or the rows of it that one rank has, and what the head does with a chunk
+/// of its logits.
+struct HeadPart {
+  BoundParameter weight;   ///< [V', C]; V' may be 0
+  int64_t vocab_size = 0;  ///< the largest V' of any rank: chunks are those of such a vocabulary
+  /// losses [n] and, where they are not empty, dlogits, which are in place of the logits [n, V'],
+  /// as kernels::cross_entropy.
+  std::function<void(View losses, View dlogits, ConstView logits, ConstView labels,
+                     float grad_scale, int64_t row_stride)>
+      cross_entropy;
+};
+
+/// LossHead::forward through that part: dx is the gradient through its rows alone. On the pass's
+/// scratch meanwhile: [chunk, stride] logits, and [chunk] losses.
+LossResult forward_in_chunks(Pass& pass, View dx, ConstView x, ConstView labels,
+                             const HeadPart& part);
 
 /// The whole vocabulary on one rank.
 class DenseLossHead final : public LossHead {

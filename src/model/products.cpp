@@ -45,11 +45,11 @@ void add_bias_gradient(Pass& pass, View dbias, ConstView dy) {
   note(pass, kernels::add_sequence_bias_gradient(dbias, dy, rows_at_once(pass, dy.shape.rows())));
 }
 
-void add_embedding_gradient(Pass& pass, View dtokens, View dpositions, ConstView dy,
-                            ConstView ids) {
+void add_embedding_gradient(Pass& pass, View dtokens, View dpositions, ConstView dy, ConstView ids,
+                            int64_t first_id) {
   if (!dtokens) return;
-  if (!pass.invariant) return kernels::embedding_backward(dtokens, dpositions, dy, ids);
-  note(pass, kernels::embedding_backward_fixed_point(dtokens, dpositions, dy, ids));
+  if (!pass.invariant) return kernels::embedding_backward(dtokens, dpositions, dy, ids, first_id);
+  note(pass, kernels::embedding_backward_fixed_point(dtokens, dpositions, dy, ids, first_id));
 }
 
 View zeroed_sums(Pass& pass, ConstView gradient) {

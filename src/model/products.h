@@ -32,8 +32,10 @@ void add_weight_gradient(Pass& pass, View dweight, ConstView dy, ConstView x, in
 /// dbias [n] += column sums of dy [N, n].
 void add_bias_gradient(Pass& pass, View dbias, ConstView dy);
 
-/// dtokens [V, C] += dy [B, T, C] at ids [B, T]; dpositions [P, C] (may be empty) += dy at t.
-void add_embedding_gradient(Pass& pass, View dtokens, View dpositions, ConstView dy, ConstView ids);
+/// dtokens [V, C] += dy [B, T, C] at ids [B, T]; dpositions [P, C] (may be empty) += dy at t. Where
+/// dtokens is a part of the vocabulary, its first row is that of `first_id`; others are left out.
+void add_embedding_gradient(Pass& pass, View dtokens, View dpositions, ConstView dy, ConstView ids,
+                            int64_t first_id = 0);
 
 /// Rows [first, first + count) of x [N, width].
 inline ConstView rows_of(ConstView x, int64_t first, int64_t count) {
