@@ -28,6 +28,8 @@ Attention::Attention(const spec::ModelConfig& config, const Parameters& paramete
       dropout_(config.dropout) {
   num_heads_ = o_->in_width() / head_dim_;
   num_kv_heads_ = (qkv_->out_width() / head_dim_ - num_heads_) / 2;
+  const account::Parameter* o_weight = parameters.table().find(unit, account::Role::o_weight);
+  if (!TESSERA_FAULT("tp_dropout_by_local_head")) first_head_ = o_weight->begin / head_dim_;
   if (config.qk_norm) {
     qk_norm_ = std::make_unique<QkNorm>(parameters, factory, unit, config.norm_eps);
   }
@@ -35,7 +37,8 @@ Attention::Attention(const spec::ModelConfig& config, const Parameters& paramete
 
 kernels::AttentionShape Attention::shape(const Pass& pass) const {
   const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim_)));
-  return {pass.batch.batch(), pass.batch.seq_len(), num_heads_, num_kv_heads_, head_dim_, scale};
+  return {pass.batch.batch(), pass.batch.seq_len(), num_heads_, num_kv_heads_, head_dim_, scale,
+          first_head_};
 }
 
 kernels::RopeShape Attention::rope_shape(const Pass& pass) const {
@@ -58,7 +61,8 @@ void Attention::rotate(const Pass& pass, View qkv) const {
 }
 
 void Attention::forward(Pass& pass, View y, ConstView x, AttentionSaved& saved, Keep keep) {
-  saved.qkv = pass.arena.allocate(x.dtype, {pass.batch.batch() * pass.batch.seq_len(), qkv_->out_width()});
+  saved.qkv =
+      pass.arena.allocate(x.dtype, {pass.batch.batch() * pass.batch.seq_len(), qkv_->out_width()});
   qkv_->forward(pass, saved.qkv, x);
   if (qk_norm_ == nullptr) rotate(pass, saved.qkv);
   if (keep == Keep::all) {

@@ -59,6 +59,7 @@ class Attention {
   std::unique_ptr<Linear> o_;
   int64_t num_heads_ = 0;
   int64_t num_kv_heads_ = 0;
+  int64_t first_head_ = 0;  ///< of the model's heads
   int64_t head_dim_ = 0;
   int64_t layer_ = 0;
   double dropout_ = 0;

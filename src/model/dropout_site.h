@@ -16,14 +16,10 @@ inline kernels::DropoutKey dropout_at(const Pass& pass, double p, int64_t layer,
           static_cast<uint32_t>(layer * 4) + static_cast<uint32_t>(site)};
 }
 
-/// y = dropout(x), both [B, T', C] of the residual stream; y may be x. Nothing, where p is 0.
-inline void drop_out(const Pass& pass, View y, ConstView x, const kernels::DropoutKey& key) {
-  if (key.p > 0) kernels::dropout_forward(y, x, pass.batch.samples, key);
-}
+/// y = dropout(x), both [B, T', C] of the residual stream, masked as within the whole of it; y may
+/// be x. Nothing, where p is 0.
+void drop_out(const Pass& pass, View y, ConstView x, const kernels::DropoutKey& key);
 /// dx = the same mask on dy.
-inline void drop_out_backward(const Pass& pass, View dx, ConstView dy,
-                              const kernels::DropoutKey& key) {
-  if (key.p > 0) kernels::dropout_backward(dx, dy, pass.batch.samples, key);
-}
+void drop_out_backward(const Pass& pass, View dx, ConstView dy, const kernels::DropoutKey& key);
 
 }  // namespace tessera::model

@@ -24,7 +24,8 @@ Mlp::Mlp(const spec::ModelConfig& config, const Parameters& parameters, const La
                                         1, Split::inputs})) {}
 
 void Mlp::forward(Pass& pass, View y, ConstView x, MlpSaved& saved, Keep keep) {
-  saved.up = pass.arena.allocate(x.dtype, {pass.batch.batch() * pass.batch.seq_len(), up_->out_width()});
+  saved.up =
+      pass.arena.allocate(x.dtype, {pass.batch.batch() * pass.batch.seq_len(), up_->out_width()});
   up_->forward(pass, saved.up, x);
   if (keep == Keep::all) {
     recompute(pass, saved);
