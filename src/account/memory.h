@@ -34,21 +34,4 @@ StateBytes state_bytes(const ParameterTable& table, const spec::TrainingConfig& 
 int64_t gathered_bytes(const ParameterTable& table, const spec::TrainingConfig& training,
                        const spec::ParallelismConfig& parallelism);
 
-/// What decides the size of one micro-batch's activations, besides the model.
-struct ActivationSizes {
-  int64_t batch = 1;    ///< B, sequences of the micro-batch
-  int64_t seq_len = 1;  ///< T
-  core::DType dtype = core::DType::f32;
-  spec::Recompute recompute = spec::Recompute::none;
-  spec::Numerics numerics = spec::Numerics::fast;
-  spec::LoraConfig lora;
-  int64_t attention_scratch_bytes = 0;  ///< of the attention kernel for this B and T
-};
-
-/// The peak of the activation arena over the forward and backward of one micro-batch.
-int64_t training_activation_bytes(const spec::ModelConfig& config, const ActivationSizes& sizes);
-
-/// The peak over a forward pass for the loss alone; `recompute` does not matter.
-int64_t evaluation_activation_bytes(const spec::ModelConfig& config, const ActivationSizes& sizes);
-
 }  // namespace tessera::account

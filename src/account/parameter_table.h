@@ -96,6 +96,7 @@ struct Parameter {
 };
 
 enum class UnitKind : uint8_t { embedding, block, head };
+constexpr size_t kNumUnitKinds = 3;
 
 /// What is gathered, reduced and freed as one: the embeddings, a block, the final norm and head.
 struct Unit {

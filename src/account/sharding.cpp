@@ -12,6 +12,16 @@ Sharding sharding_of(const spec::ParallelismConfig& parallelism) {
   return sharding;
 }
 
+int64_t owned_elements(const ParameterTable& table, const Parameter& parameter,
+                       const Sharding& sharding, int64_t shard_rank) {
+  const Unit& unit = table.units[static_cast<size_t>(parameter.unit)];
+  const int64_t share = padded(unit.trainable_elements(), sharding.shards) / sharding.shards;
+  const int64_t begin = parameter.offset - unit.trainable_begin;
+  const int64_t first = std::max(begin, shard_rank * share);
+  const int64_t end = std::min(begin + parameter.elements(), (shard_rank + 1) * share);
+  return std::max<int64_t>(end - first, 0);
+}
+
 std::vector<Bucket> gradient_buckets(const ParameterTable& table, int64_t element_bytes,
                                      int64_t bucket_bytes) {
   std::vector<Bucket> buckets;
@@ -28,14 +38,73 @@ std::vector<Bucket> gradient_buckets(const ParameterTable& table, int64_t elemen
   return buckets;
 }
 
-std::vector<int> unit_uses(const ParameterTable& table, bool tied, bool training) {
-  constexpr int kEmbedding = 0;
-  const int head = static_cast<int>(table.units.size()) - 1;
-  std::vector<int> uses;
-  for (int unit = kEmbedding; unit <= head; ++unit) uses.push_back(unit);
-  if (tied) uses.push_back(kEmbedding);
-  for (int unit = head - 1; training && unit > kEmbedding; --unit) uses.push_back(unit);
-  return uses;
+int tied_unit(const ParameterTable& table) {
+  const auto num_units = static_cast<int>(table.units.size());
+  int embedding = -1;
+  bool tied = false;
+  for (int i = 0; i < num_units; ++i) {
+    const UnitKind kind = table.units[static_cast<size_t>(i)].kind;
+    if (kind == UnitKind::embedding) embedding = i;
+    if (kind == UnitKind::head) tied = table.find(i, Role::head_weight) == nullptr;
+  }
+  return tied ? embedding : -1;
+}
+
+bool weight_gradient_reads_weights(const ParameterTable& table, int unit) {
+  const Unit& of = table.units[static_cast<size_t>(unit)];
+  return of.count > 0 &&
+         table.parameters[static_cast<size_t>(of.first + of.count - 1)].is_adapter();
+}
+
+UnitPlan unit_plan(const ParameterTable& table, const std::vector<ChunkPass>& passes,
+                   bool training) {
+  const int tied = tied_unit(table);
+  UnitPlan plan;
+  plan.contributions.resize(table.units.size());
+  const auto num_units = static_cast<int>(table.units.size());
+  const auto forward = [&](int chunk) {
+    for (int i = 0; i < num_units; ++i) {
+      const Unit& unit = table.units[static_cast<size_t>(i)];
+      if (unit.chunk != chunk || unit.tied_copy) continue;
+      const bool head = unit.kind == UnitKind::head;
+      plan.uses.push_back({i, false, head && tied >= 0});
+      if (!head) continue;
+      if (training) ++plan.contributions[static_cast<size_t>(i)];
+      if (tied < 0) continue;
+      plan.uses.push_back({tied});
+      const Unit& embedding = table.units[static_cast<size_t>(tied)];
+      const bool own = embedding.chunk == chunk && !embedding.tied_copy;
+      if (training && !own) ++plan.contributions[static_cast<size_t>(tied)];
+    }
+  };
+  const auto backward = [&](const ChunkPass& pass) {
+    const bool writes = pass.kind != spec::ActionKind::backward_input;
+    for (int i = num_units; i-- > 0;) {
+      const Unit& unit = table.units[static_cast<size_t>(i)];
+      if (unit.chunk != pass.chunk || unit.tied_copy || unit.kind == UnitKind::head) continue;
+      const bool reads =
+          pass.kind != spec::ActionKind::backward_weight || weight_gradient_reads_weights(table, i);
+      if (reads && unit.kind == UnitKind::block) plan.uses.push_back({i, true});
+      if (writes) ++plan.contributions[static_cast<size_t>(i)];
+    }
+  };
+  for (const ChunkPass& pass : passes) {
+    if (pass.kind == spec::ActionKind::forward) {
+      forward(pass.chunk);
+    } else {
+      backward(pass);
+    }
+  }
+  return plan;
+}
+
+std::vector<ChunkPass> whole_passes(int64_t micro_batches) {
+  std::vector<ChunkPass> passes;
+  for (int64_t i = 0; i < micro_batches; ++i) {
+    passes.push_back({spec::ActionKind::forward, 0});
+    passes.push_back({spec::ActionKind::backward, 0});
+  }
+  return passes;
 }
 
 int64_t gathered_blocks(int64_t num_blocks, int64_t prefetch) {

@@ -9,6 +9,7 @@
 
 #include "account/parameter_table.h"
 #include "spec/run_config.h"
+#include "spec/schedule.h"
 
 namespace tessera::account {
 
@@ -29,6 +30,10 @@ constexpr int64_t padded(int64_t count, int64_t shards) {
   return (count + shards - 1) / shards * shards;
 }
 
+/// Elements of a trained parameter that rank `shard_rank` of a shard group owns.
+int64_t owned_elements(const ParameterTable& table, const Parameter& parameter,
+                       const Sharding& sharding, int64_t shard_rank);
+
 /// Units [first, first + count) of the table whose gradients are reduced in one call.
 struct Bucket {
   int first = 0;
@@ -39,10 +44,37 @@ struct Bucket {
 std::vector<Bucket> gradient_buckets(const ParameterTable& table, int64_t element_bytes,
                                      int64_t bucket_bytes);
 
-/// The units that stage 3 has to have whole over one micro-batch, use after use: embed, the blocks
-/// and the head, which in training reads its weight once for both ways; the blocks again, from the
-/// last. A head tied to the embedding needs that with it. The embedding's backward reads no weight.
-std::vector<int> unit_uses(const ParameterTable& table, bool tied, bool training);
+/// One way of a micro-batch through one of a rank's chunks, a stage of a pipeline or a whole model.
+struct ChunkPass {
+  spec::ActionKind kind = spec::ActionKind::forward;
+  int chunk = 0;
+};
+
+/// A unit whose weights are read.
+struct UnitUse {
+  int unit = 0;
+  bool backward = false;
+  bool brings_next = false;  ///< the head reads the next one in the same breath
+};
+/// What happens to a rank's units over some passes.
+struct UnitPlan {
+  std::vector<UnitUse> uses;           ///< in order: what stage 3 has to have whole
+  std::vector<int64_t> contributions;  ///< by unit: times that its gradient is added to
+};
+/// A forward reads the chunk's units in turn; that of the head does so for both ways, and reads a
+/// tied embedding with it. A backward reads the blocks from the last; what it reads in two halves
+/// it reads in the first, and where there are adapters in the second too. The embedding's backward
+/// reads no weight. A tied embedding is added to by its own backward and, unless that follows in
+/// the same chunk, by the head apart.
+UnitPlan unit_plan(const ParameterTable& table, const std::vector<ChunkPass>& passes,
+                   bool training);
+/// The passes of a rank that has the whole model: so many micro-batches, each there and back.
+std::vector<ChunkPass> whole_passes(int64_t micro_batches);
+
+/// The unit whose token embedding the head of this rank reads; -1: none does.
+int tied_unit(const ParameterTable& table);
+/// Whether the gradient of a unit's weights is made from weights: adapters' is.
+bool weight_gradient_reads_weights(const ParameterTable& table, int unit);
 
 /// Blocks that stage 3 holds whole at once: the one in use, and those gathered ahead.
 int64_t gathered_blocks(int64_t num_blocks, int64_t prefetch);

@@ -53,9 +53,11 @@ StepTraffic step_traffic(const ParameterTable& table, const StepShape& shape, in
     }
     return traffic;
   }
-  for (const Unit& unit : table.units) {
+  const UnitPlan plan = unit_plan(table, shape.passes, /*training=*/true);
+  for (size_t u = 0; u < table.units.size(); ++u) {
+    const Unit& unit = table.units[u];
     const int64_t trained = padded(unit.trainable_elements(), shards);
-    for (int64_t pass = 0; pass < (stage == 1 ? 1 : shape.passes); ++pass) {
+    for (int64_t i = 0; i < (stage == 1 ? 1 : plan.contributions[u]); ++i) {
       traffic.add({Collective::reduce_scatter, trained, shape.gradient_bytes}, shards, shard_rank);
     }
     traffic.add({Collective::all_reduce, trained / shards, shape.gradient_bytes}, replicas,
@@ -63,12 +65,10 @@ StepTraffic step_traffic(const ParameterTable& table, const StepShape& shape, in
     if (stage < 3) gather(trained);
   }
   if (stage < 3) return traffic;
-  for (const int use : unit_uses(table, shape.tied, /*training=*/true)) {
-    const Unit& unit = table.units[static_cast<size_t>(use)];
-    for (int64_t pass = 0; pass < shape.passes; ++pass) {
-      gather(unit.frozen_elements());
-      gather(unit.trainable_elements());
-    }
+  for (const UnitUse& use : plan.uses) {
+    const Unit& unit = table.units[static_cast<size_t>(use.unit)];
+    gather(unit.frozen_elements());
+    gather(unit.trainable_elements());
   }
   return traffic;
 }

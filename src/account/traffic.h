@@ -42,14 +42,14 @@ struct StepShape {
   int64_t weight_bytes = 0;    ///< size of an element
   int64_t gradient_bytes = 0;  ///< size of an element
   int64_t bucket_bytes = 0;
-  int64_t passes = 1;  ///< micro-batches of the rank that has the most
-  bool tied = false;   ///< the head reads the embedding
+  std::vector<ChunkPass> passes;  ///< of the rank, over the micro-batches of the step
 };
 
 /// The weights and gradients that `rank` of shards · replicas ranks sends in one step. Stage 0
-/// all-reduces every bucket. The others reduce-scatter every unit, stage 1 once, 2 and 3 after
-/// every pass; the replicas of a shard all-reduce it once. Stages 1 and 2 all-gather the new
-/// weights of every unit; stage 3 all-gathers every unit for each use (unit_uses).
+/// all-reduces every bucket. The others reduce-scatter every unit, stage 1 once, 2 and 3 whenever
+/// something was added to it; the replicas of a shard all-reduce it once. Stages 1 and 2 all-gather
+/// the new weights of every unit; stage 3 all-gathers every unit for each use (unit_plan).
+/// `table`: of that rank's part of the model. `rank`: in its data-parallel group.
 StepTraffic step_traffic(const ParameterTable& table, const StepShape& shape, int64_t rank);
 
 }  // namespace tessera::account

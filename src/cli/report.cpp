@@ -36,33 +36,50 @@ void add_rank(std::string& out, const train::Summary& summary, size_t rank) {
                      100.0 * (static_cast<double>(summary.process_memory_bytes[rank]) /
                                   static_cast<double>(measured_total) -
                               1));
-  add_row(out, "sent in a step", summary.predicted.dp_bytes_per_step[rank],
-          summary.dp_traffic_measured[rank].total());
+  const train::AxisBytes sent = summary.bytes_measured()[rank];
+  for (const parallel::Axis axis : parallel::kAxes) {
+    const auto i = static_cast<size_t>(axis);
+    const int64_t expected = summary.predicted.bytes_per_step[rank][i];
+    if (axis != parallel::Axis::dp && expected == 0 && sent[i] == 0) continue;
+    const bool only = summary.mesh.size() == summary.mesh.dp;
+    add_row(out, only ? "sent in a step" : fmt::format("sent in a step, {}", name_of(axis)),
+            expected, sent[i]);
+  }
 }
 
 bool same_as_before(const train::Summary& summary, size_t rank) {
   return rank > 0 &&
          summary.predicted.memory_bytes[rank] == summary.predicted.memory_bytes[rank - 1] &&
          summary.memory_measured[rank] == summary.memory_measured[rank - 1] &&
-         summary.predicted.dp_bytes_per_step[rank] ==
-             summary.predicted.dp_bytes_per_step[rank - 1] &&
-         summary.dp_traffic_measured[rank].total() == summary.dp_traffic_measured[rank - 1].total();
+         summary.predicted.bytes_per_step[rank] == summary.predicted.bytes_per_step[rank - 1] &&
+         summary.bytes_measured()[rank] == summary.bytes_measured()[rank - 1];
 }
 
 /// How long communication held up the step, how much of it did not, and what it was.
-std::string communication_line(const train::Summary& s) {
+std::string communication_line(const train::Summary& s, parallel::Axis axis) {
+  const auto i = static_cast<size_t>(axis);
   std::string collectives;
   for (const comm::TrafficEntry& entry : comm::kTrafficEntries) {
-    const int64_t bytes = s.dp_traffic_measured[0].*entry.bytes;
+    const int64_t bytes = s.traffic_measured[0][i].*entry.bytes;
     if (bytes == 0) continue;
     std::string name = entry.name;
     std::replace(name.begin(), name.end(), '_', '-');
     collectives += fmt::format("{}{} {} MiB", collectives.empty() ? "" : ", ", name, in_mib(bytes));
   }
   return fmt::format(
-      "communication    {:.1f} % of the time waited for it; computation hid {:.0f} % of it; a step "
-      "sends {}\n",
-      100 * s.exposed_communication_fraction, 100 * s.hidden_communication_fraction, collectives);
+      "communication    {}{:.1f} % of the time waited for it; computation hid {:.0f} % of it; a "
+      "step sends {}\n",
+      s.mesh.size() == s.mesh.dp ? "" : fmt::format("{}: ", name_of(axis)),
+      100 * s.exposed_communication_fraction[i], 100 * s.hidden_communication_fraction[i],
+      collectives);
+}
+
+std::string bubble_line(const train::Summary& s) {
+  return fmt::format(
+      "bubble           {:.1f} % of the ranks' time in the pipeline; {:.1f} % by the times that "
+      "its "
+      "actions took, {:.1f} % as predicted\n",
+      100 * s.bubble_measured, 100 * s.bubble_simulated, 100 * s.predicted.bubble_fraction);
 }
 
 }  // namespace
@@ -81,7 +98,11 @@ std::string final_report(const train::Summary& s) {
   out += fmt::format(
       "speed            {:.0f} tokens/s, {:.3f} TFLOP/s a rank ({:.0f} % of its products' rate)\n",
       s.tokens_per_s, s.tflops_per_rank, 100 * s.mfu);
-  if (s.world_size > 1) out += communication_line(s);
+  for (const parallel::Axis axis : parallel::kAxes) {
+    if (s.traffic_measured[0][static_cast<size_t>(axis)].total() == 0) continue;
+    out += communication_line(s, axis);
+  }
+  if (s.mesh.pp > 1) out += bubble_line(s);
   out += fmt::format("weights          {}\n", s.weights_hash);
   out += fmt::format("run folder       {}\n\n", s.run_dir);
   out += fmt::format("  {:<22} {:>12} {:>12}\n", "MiB", "predicted", "measured");

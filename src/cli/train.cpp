@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <optional>
 
 #include "cli/config_args.h"
@@ -99,7 +100,9 @@ train::Observer make_observer(bool json, const train::RankEnvironment& environme
     for (int64_t category : prediction.memory_bytes[0]) bytes += category;
     fmt::print("predicted: {:.2f} GiB and {:.1f} MB sent in a step, a rank\n",
                static_cast<double>(bytes) / (1 << 30),
-               static_cast<double>(prediction.dp_bytes_per_step[0]) * 1e-6);
+               1e-6 * static_cast<double>(std::accumulate(prediction.bytes_per_step[0].begin(),
+                                                          prediction.bytes_per_step[0].end(),
+                                                          int64_t{0})));
     std::fflush(stdout);
     progress.emplace(first_step, config.training.steps, config.metrics.log_freq);
   };

@@ -2,10 +2,10 @@
 
 #include <cmath>
 #include <limits>
-#include <string>
 
+#include "account/model_part.h"
 #include "core/fault.h"
-#include "core/rng.h"
+#include "kernels/adamw.h"
 #include "kernels/exact_squares.h"
 #include "parallel/sharded_gradients.h"
 #include "parallel/weight_gathering.h"
@@ -23,36 +23,44 @@ bool invariant(const spec::RunConfig& config) {
   return config.training.numerics == spec::Numerics::invariant;
 }
 
-/// A pass of one micro-batch: "F s0 c0 m3". There is one stage and one chunk.
-trace::Timed timed_pass(trace::Recorder* recorder, char pass, int64_t micro_batch) {
-  if (recorder == nullptr) return {nullptr, "", trace::Lane::compute};
-  trace::Details details;
-  details.stage = 0;
-  details.chunk = 0;
-  details.micro_batch = micro_batch;
-  return {recorder, pass + (" s0 c0 m" + std::to_string(micro_batch)), trace::Lane::compute,
-          std::move(details)};
-}
-
 }  // namespace
 
-Replica::Replica(const spec::RunConfig& config, DataParallel& dp, core::MemoryLedger& ledger,
-                 int64_t activation_bytes)
+Replica::Replica(const spec::RunConfig& config, MeshGroups& groups, core::MemoryLedger& ledger,
+                 const ArenaBytes& expected)
     : config_(config),
-      dp_(dp),
-      table_(account::parameter_table(config.model, config.lora)),
+      groups_(groups),
+      table_(account::parameter_table(config.model, config.lora,
+                                      account::part_of(config, groups.world().rank()))),
       state_(table_, config.training, /*for_training=*/true, ledger,
-             {dp.sharding(), dp.shard_rank()}),
-      arena_(ledger, core::Category::activations, activation_bytes),
-      factory_(dense_, spec::lora_scale(config.lora)),
-      transformer_(config.model, state_.parameters(), factory_, hooks_,
-                   {spec::dtype_of(config.training.precision), config.activation_checkpoint.mode}),
-      ranges_(state_.ranges()) {
-  const spec::ParallelismConfig& parallelism = config.parallelism;
+             {groups.data_parallel().sharding(), groups.data_parallel().shard_rank()}),
+      tensor_(nullptr),
+      factory_(layers(), spec::lora_scale(config.lora)),
+      pipeline_(config_, spec::schedule_of(config), groups, state_.parameters(), factory_, hooks_,
+                ledger, expected) {
+  make_hooks(ledger);
+  for (const account::Parameter& parameter : table_.parameters) {
+    const bool counts = parameter.counted || TESSERA_FAULT("tp_norm_of_every_copy");
+    if (!parameter.trainable || !counts || state_.owned_range(parameter).count == 0) continue;
+    counted_.push_back(state_.owned(StateKind::gradients, parameter));
+  }
+  const spec::OptimizerConfig& optimizer = config.optimizer;
+  const optim::AdamwConfig adamw{optimizer.beta1, optimizer.beta2, optimizer.eps,
+                                 optimizer.weight_decay};
+  for (const auto& unit : state_.ranges()) optimizers_.push_back(optim::make_adamw(unit, adamw));
+  state_.initialise(config.training.seed);
+  share_weights();
+}
+
+const model::LayerFactory& Replica::layers() const {
+  return tensor_ ? *tensor_ : static_cast<const model::LayerFactory&>(dense_);
+}
+
+void Replica::make_hooks(core::MemoryLedger& ledger) {
+  const spec::ParallelismConfig& parallelism = config_.parallelism;
+  DataParallel& dp = groups_.data_parallel();
   const account::Sharding& sharding = dp.sharding();
   if (sharding.shards_weights()) {
-    hooks_.add(std::make_unique<WeightGathering>(state_, dp, config.model.tie_word_embeddings,
-                                                 parallelism.prefetch, ledger));
+    hooks_.add(std::make_unique<WeightGathering>(state_, dp, parallelism.prefetch, ledger));
   }
   if (sharding.shards_gradients()) {
     hooks_.add(
@@ -63,99 +71,103 @@ Replica::Replica(const spec::RunConfig& config, DataParallel& dp, core::MemoryLe
   auto spans = std::make_unique<UnitSpans>(table_);
   unit_spans_ = spans.get();
   hooks_.add(std::move(spans));
-  const spec::OptimizerConfig& optimizer = config.optimizer;
-  const optim::AdamwConfig adamw{optimizer.beta1, optimizer.beta2, optimizer.eps,
-                                 optimizer.weight_decay};
-  for (const auto& unit : ranges_) optimizers_.push_back(optim::make_adamw(unit, adamw));
-  state_.initialise(config.training.seed);
-  share_weights();
 }
 
 void Replica::set_recorder(trace::Recorder* recorder) {
   recorder_ = recorder;
   unit_spans_->set_recorder(recorder);
+  pipeline_.set_recorder(recorder);
 }
 
-void Replica::begin_step(int64_t passes) {
-  micro_batch_ = 0;
-  beyond_range_ = 0;
-  hooks_.begin_step(passes);
+void Replica::begin_step() {
+  hooks_.begin_step(account::unit_plan(table_, pipeline_.training_passes(), /*training=*/true));
 }
 
-model::LossResult Replica::accumulate(const model::MicroBatch& batch, float grad_scale,
-                                      int64_t step) {
-  model::Pass pass{arena_, batch};
-  pass.grad_scale = grad_scale;
-  pass.dropout_key = core::stream_key(config_.training.seed, core::Stream::dropout);
-  pass.step = step;
-  pass.invariant = invariant(config_);
-  hooks_.begin_pass(/*training=*/true);
-  model::LossResult result;
-  {
-    const trace::Timed timed = timed_pass(recorder_, 'F', micro_batch_);
-    result = transformer_.forward(pass);
-  }
-  {
-    const trace::Timed timed = timed_pass(recorder_, 'B', micro_batch_);
-    transformer_.backward(pass);
-  }
-  ++micro_batch_;
-  if (pass.gradient_beyond_range) ++beyond_range_;
+model::LossResult Replica::accumulate(const std::vector<model::MicroBatch>& batches,
+                                      float grad_scale, int64_t step) {
+  const model::LossResult result = pipeline_.train(batches, {/*training=*/true, grad_scale, step});
+  beyond_range_ = pipeline_.beyond_range();
   return result;
 }
 
-void Replica::skip() {
-  hooks_.begin_pass(/*training=*/true);
-  transformer_.skip(/*training=*/true);
+model::LossResult Replica::evaluate(const std::vector<model::MicroBatch>& batches, int64_t passes) {
+  hooks_.begin_evaluation(
+      account::unit_plan(table_, pipeline_.evaluation_passes(passes), /*training=*/false));
+  return pipeline_.evaluate(batches, passes);
 }
 
-model::LossResult Replica::evaluate(const model::MicroBatch& batch) {
-  model::Pass pass{arena_, batch};
-  pass.training = false;
-  pass.invariant = invariant(config_);
-  hooks_.begin_pass(/*training=*/false);
-  return transformer_.forward(pass);
-}
-
-void Replica::skip_evaluation() {
-  hooks_.begin_pass(/*training=*/false);
-  transformer_.skip(/*training=*/false);
+bool Replica::reports_loss() const {
+  if (groups_.coordinate().tp != 0) return false;
+  for (const account::Unit& unit : table_.units) {
+    if (unit.kind == account::UnitKind::head) return true;
+  }
+  return false;
 }
 
 void Replica::reduce_gradients() {
   hooks_.finish_step();
+  reduce_partial_gradients();
+  reduce_tied_gradients();
   if (invariant(config_)) {
-    dp_.all().all_reduce(core::View{&beyond_range_, DType::i64, {1}}, ReduceOp::sum);
+    groups_.world().all_reduce(core::View{&beyond_range_, DType::i64, {1}}, ReduceOp::sum);
+  }
+}
+
+void Replica::reduce_partial_gradients() {
+  std::vector<comm::Handle> sums;
+  for (const account::Parameter& parameter : table_.parameters) {
+    if (!parameter.partial_gradient || !parameter.trainable) continue;
+    if (TESSERA_FAULT("tp_partial_gradient_unsummed")) continue;
+    // Ranks that differ in nothing but tp own the same elements of what all of them have.
+    const View owned = state_.owned(StateKind::gradients, parameter);
+    if (owned.elements() == 0) continue;
+    sums.push_back(groups_.copies(parameter).start(Call::all_reduce(owned, ReduceOp::sum)));
+  }
+  for (comm::Handle& sum : sums) sum.wait();
+}
+
+void Replica::reduce_tied_gradients() {
+  if (groups_.embedding().size() == 1) return;
+  int embedding = 0;
+  while (table_.units[static_cast<size_t>(embedding)].kind != account::UnitKind::embedding) {
+    ++embedding;
+  }
+  const View owned = state_.owned_trained(StateKind::gradients, embedding);
+  if (!owned || TESSERA_FAULT("pp_tied_gradient_unsummed")) return;
+  groups_.embedding().all_reduce(owned, ReduceOp::sum);
+  if (TESSERA_FAULT("pp_tied_gradient_added_twice")) {
+    groups_.embedding().all_reduce(owned, ReduceOp::sum);
   }
 }
 
 double Replica::gradient_norm() {
   if (beyond_range_ > 0) return std::numeric_limits<double>::infinity();
-  const bool shared = dp_.sharding().shards > 1 && !TESSERA_FAULT("zero_local_norm");
+  // The shards of a group, the parts over tp and the stages of a pipeline make up one model.
+  std::vector<comm::Communicator*> sums;
+  DataParallel& dp = groups_.data_parallel();
+  if (!TESSERA_FAULT("zero_local_norm")) sums.push_back(&dp.shard());
+  if (!TESSERA_FAULT("tp_local_norm")) sums.push_back(&groups_.tp());
+  if (!TESSERA_FAULT("pp_local_norm")) sums.push_back(&groups_.pp_forward());
   double squares = 0;
   if (invariant(config_)) {
     // Exact, and so the same however the gradient is cut.
     kernels::SquareDigits digits{};
-    for (const auto& unit : ranges_) {
-      for (const optim::ParameterRange& range : unit) kernels::add_squares(digits, range.grad);
-    }
-    if (shared) {
-      dp_.shard().all_reduce(
-          core::View{digits.data(), DType::i64, {static_cast<int64_t>(digits.size())}},
-          ReduceOp::sum);
-    }
+    for (const View gradient : counted_) kernels::add_squares(digits, gradient);
+    const core::View view{digits.data(), DType::i64, {static_cast<int64_t>(digits.size())}};
+    for (comm::Communicator* group : sums) group->all_reduce(view, ReduceOp::sum);
     squares = kernels::from_square_digits(digits);
   } else {
-    for (const auto& unit : ranges_) squares += optim::sum_of_squares(unit);
-    if (shared) dp_.shard().all_reduce(core::View{&squares, DType::f64, {1}}, ReduceOp::sum);
+    for (const View gradient : counted_) squares += kernels::sum_of_squares(gradient);
+    const core::View view{&squares, DType::f64, {1}};
+    for (comm::Communicator* group : sums) group->all_reduce(view, ReduceOp::sum);
   }
-  if (TESSERA_FAULT("parallel_doubled_norm")) squares *= dp_.all().size();
+  if (TESSERA_FAULT("parallel_doubled_norm")) squares *= dp.all().size();
   return std::sqrt(squares);
 }
 
 void Replica::update(int64_t step, double lr, double norm) {
   const trace::Timed timed(recorder_, "optimizer", trace::Lane::compute);
-  if (TESSERA_FAULT("parallel_lr_by_rank")) lr *= 1.0 + 0.01 * dp_.all().rank();
+  if (TESSERA_FAULT("parallel_lr_by_rank")) lr *= 1.0 + 0.01 * groups_.world().rank();
   const double clip = optim::clip_coefficient(norm, config_.training.max_norm);
   // While a unit's new weights travel, the next unit is updated.
   std::vector<comm::Handle> shared;
@@ -167,11 +179,12 @@ void Replica::update(int64_t step, double lr, double norm) {
 }
 
 comm::Handle Replica::start_sharing(int unit) {
-  const account::Sharding& sharding = dp_.sharding();
+  DataParallel& dp = groups_.data_parallel();
+  const account::Sharding& sharding = dp.sharding();
   const View owned = state_.owned_trained(StateKind::weights, unit);
   if (sharding.shards == 1 || sharding.shards_weights() || !owned) return {};
   if (TESSERA_FAULT("zero_unshared_weights") && unit == 1) return {};
-  return dp_.shard().start(Call::all_gather(state_.held_weights(unit), owned));
+  return dp.shard().start(Call::all_gather(state_.held_weights(unit), owned));
 }
 
 void Replica::share_weights() {

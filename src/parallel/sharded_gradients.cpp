@@ -19,26 +19,35 @@ ShardedGradients::ShardedGradients(ModelState& state, DataParallel& dp, bool ove
         core::Tensor(ledger, core::Category::gathered, owned.dtype, {owned.elements() * shards});
     return buffer;
   };
-  const int head = state.num_units() - 1;
-  embedding_ = buffer_of(0);
-  head_ = buffer_of(head);
-  for (int64_t i = 0; i < account::gradient_blocks(head - 1, overlap); ++i) {
-    blocks_.push_back(buffer_of(1));
+  std::vector<int> blocks;
+  for (int unit = 0; unit < state.num_units(); ++unit) {
+    switch (kind_of(unit)) {
+      case account::UnitKind::embedding:
+        embedding_ = buffer_of(unit);
+        break;
+      case account::UnitKind::head:
+        head_ = buffer_of(unit);
+        break;
+      case account::UnitKind::block:
+        blocks.push_back(unit);
+        break;
+    }
+  }
+  const auto num_blocks = static_cast<int64_t>(blocks.size());
+  for (int64_t i = 0; i < account::gradient_blocks(num_blocks, overlap); ++i) {
+    blocks_.push_back(buffer_of(blocks.front()));
   }
 }
 
-void ShardedGradients::begin_step(int64_t passes) {
-  passes_left_ = passes;
+void ShardedGradients::begin_step(const account::UnitPlan& plan) {
+  awaited_ = plan.contributions;
   if (state_.gradients()) kernels::zero(state_.gradients());
 }
 
-void ShardedGradients::begin_pass(bool training) {
-  if (training) --passes_left_;
-}
-
 ShardedGradients::Buffer& ShardedGradients::buffer_for(int unit) {
-  if (unit == 0) return embedding_;
-  if (unit == state_.num_units() - 1) return head_;
+  const account::UnitKind kind = kind_of(unit);
+  if (kind == account::UnitKind::embedding) return embedding_;
+  if (kind == account::UnitKind::head) return head_;
   for (Buffer& buffer : blocks_) {
     if (buffer.unit == unit) return buffer;
   }
@@ -50,7 +59,7 @@ View ShardedGradients::whole_of(Buffer& buffer, int unit) const {
   return buffer.memory.view().slice(0, {owned * dp_.sharding().shards});
 }
 
-void ShardedGradients::before_backward(int unit) {
+void ShardedGradients::before_weight_gradient(int unit) {
   const View owned = state_.owned_trained(StateKind::gradients, unit);
   Buffer& buffer = buffer_for(unit);
   if (!owned || buffer.unit == unit) return;
@@ -74,10 +83,10 @@ void ShardedGradients::gradient_ready(int unit) {
   CHECK(buffer.unit == unit, "the gradient of a unit whose backward has not begun");
   state_.parameters().bind_gradients(unit, {});
   buffer.unit = -1;
-  buffer.reduction = reduction_.start(whole_of(buffer, unit), owned, passes_left_ == 0);
+  const bool final = --awaited_[static_cast<size_t>(unit)] == 0;
+  buffer.reduction = reduction_.start(whole_of(buffer, unit), owned, final);
   if (!overlap_) reduction_.wait_scattered(*buffer.reduction);
-  const bool block = unit != 0 && unit != state_.num_units() - 1;
-  if (block) next_block_ = (next_block_ + 1) % blocks_.size();
+  if (kind_of(unit) == account::UnitKind::block) next_block_ = (next_block_ + 1) % blocks_.size();
 }
 
 void ShardedGradients::finish_step() {

@@ -18,9 +18,9 @@ class ShardedGradients final : public StepHooks {
   /// must outlive this.
   ShardedGradients(ModelState& state, DataParallel& dp, bool overlap, core::MemoryLedger& ledger);
 
-  void begin_step(int64_t passes) override;
-  void begin_pass(bool training) override;
-  void before_backward(int unit) override;
+  void begin_step(const account::UnitPlan& plan) override;
+  void before_backward(int unit) override { before_weight_gradient(unit); }
+  void before_weight_gradient(int unit) override;
   void gradient_ready(int unit) override;
   void finish_step() override;
 
@@ -31,13 +31,16 @@ class ShardedGradients final : public StepHooks {
     std::optional<size_t> reduction;
     int unit = -1;  // whose gradient backward adds to it; -1: none's
   };
+  account::UnitKind kind_of(int unit) const {
+    return state_.table().units[static_cast<size_t>(unit)].kind;
+  }
   Buffer& buffer_for(int unit);
   View whole_of(Buffer& buffer, int unit) const;
 
   ModelState& state_;
   DataParallel& dp_;
   bool overlap_;
-  int64_t passes_left_ = 0;
+  std::vector<int64_t> awaited_;  // by unit: times that its gradient is still added to
   Buffer embedding_, head_;
   std::vector<Buffer> blocks_;
   size_t next_block_ = 0;

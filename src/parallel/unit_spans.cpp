@@ -6,10 +6,6 @@ UnitSpans::UnitSpans(const account::ParameterTable& table) {
   for (const account::Unit& unit : table.units) names_.push_back(unit.name);
 }
 
-void UnitSpans::begin_pass(bool /*training*/) {
-  open_ = -1;
-}
-
 void UnitSpans::before_forward(int unit) {
   if (recorder_ == nullptr || open_ != -1) return;  // a tied embedding opens inside the head
   open_ = unit;

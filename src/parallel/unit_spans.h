@@ -19,10 +19,10 @@ class UnitSpans final : public StepHooks {
   /// Null: records nothing.
   void set_recorder(trace::Recorder* recorder) { recorder_ = recorder; }
 
-  void begin_pass(bool training) override;
   void before_forward(int unit) override;
   void after_forward(int unit) override;
   void before_backward(int unit) override { before_forward(unit); }
+  void before_weight_gradient(int unit) override { before_forward(unit); }
   void gradient_ready(int unit) override { after_forward(unit); }
 
  private:

@@ -1,5 +1,7 @@
 #include "parallel/whole_gradients.h"
 
+#include <algorithm>
+
 #include "core/fault.h"
 #include "kernels/elementwise.h"
 
@@ -13,22 +15,23 @@ WholeGradients::WholeGradients(ModelState& state, DataParallel& dp, int64_t buck
                                        dp.sharding().stage == 0 ? bucket_bytes : 0);
 }
 
-void WholeGradients::begin_step(int64_t passes) {
-  passes_left_ = passes;
+void WholeGradients::begin_step(const account::UnitPlan& plan) {
+  awaited_ = plan.contributions;
   next_ = 0;
   const bool stale = TESSERA_FAULT("parallel_stale_gradient") && dp_.all().size() > 1 &&
                      dp_.all().rank() == dp_.all().size() - 1;
   if (state_.gradients() && !stale) kernels::zero(state_.gradients());
 }
 
-void WholeGradients::begin_pass(bool training) {
-  if (training) --passes_left_;
+void WholeGradients::gradient_ready(int unit) {
+  --awaited_[static_cast<size_t>(unit)];
+  if (!overlap_) return;
+  while (next_ < buckets_.size() && is_complete(buckets_[next_])) reduce(buckets_[next_++]);
 }
 
-void WholeGradients::gradient_ready(int unit) {
-  if (!overlap_ || passes_left_ > 0) return;
-  // Units are completed from the last to the first, as buckets are.
-  if (unit == buckets_[next_].first) reduce(buckets_[next_++]);
+bool WholeGradients::is_complete(const account::Bucket& bucket) const {
+  const auto first = awaited_.begin() + bucket.first;
+  return std::all_of(first, first + bucket.count, [](int64_t awaited) { return awaited == 0; });
 }
 
 void WholeGradients::finish_step() {

@@ -15,20 +15,20 @@ class WholeGradients final : public StepHooks {
   /// is over, in stage 1 too. References must outlive this.
   WholeGradients(ModelState& state, DataParallel& dp, int64_t bucket_bytes);
 
-  void begin_step(int64_t passes) override;
-  void begin_pass(bool training) override;
+  void begin_step(const account::UnitPlan& plan) override;
   void gradient_ready(int unit) override;
   void finish_step() override;
 
  private:
+  bool is_complete(const account::Bucket& bucket) const;
   void reduce(const account::Bucket& bucket);
 
   ModelState& state_;
   DataParallel& dp_;
   bool overlap_;
   std::vector<account::Bucket> buckets_;
-  size_t next_ = 0;  // the bucket that is completed next
-  int64_t passes_left_ = 0;
+  size_t next_ = 0;               // the bucket that is reduced next
+  std::vector<int64_t> awaited_;  // by unit: times that its gradient is still added to
   GradientReduction reduction_;
 };
 

@@ -55,7 +55,9 @@ RunConfig resolved(RunConfig config, int64_t world_size) {
   config.model = resolved(config.model);
   config.model_hf.clear();  // the keys of the model say it all, and folders come and go
   int64_t& ranks = config.parallelism.data_parallel_degree;
-  if (ranks == -1) ranks = std::max<int64_t>(world_size, 1);
+  const int64_t of_others =
+      config.parallelism.tensor_parallel_degree * config.parallelism.pipeline_parallel_degree;
+  if (ranks == -1) ranks = std::max<int64_t>(world_size / of_others, 1);
   int64_t& global = config.training.global_batch_size;
   int64_t& micro = config.training.micro_batch_size;
   if (global == -1) {

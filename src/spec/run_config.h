@@ -98,7 +98,19 @@ struct LrSchedulerConfig {
 };
 
 struct ParallelismConfig {
-  int64_t data_parallel_degree = -1;  ///< -1: the whole world
+  int64_t tensor_parallel_degree = 1;    ///< ranks that share every product
+  int64_t pipeline_parallel_degree = 1;  ///< ranks that each have a run of the layers
+  /// The residual stream is cut by positions over the tensor-parallel ranks.
+  bool sequence_parallel = false;
+  /// The order in which stages take micro-batches: a name, or a file in PyTorch's CSV.
+  std::string pipeline_schedule = "1f1b";
+  int64_t virtual_stages = 1;             ///< stages that a rank of the pipeline has
+  std::vector<int64_t> layers_per_stage;  ///< blocks; empty: by cost
+  bool tensor_parallel_across_hosts = false;
+  /// The text of the file that pipeline_schedule names: not a key of its own; whoever reads a
+  /// config reads that too.
+  std::string schedule_csv;
+  int64_t data_parallel_degree = -1;  ///< -1: what others leave of the world
   /// What data-parallel ranks share instead of each holding all (Rajbhandari et al. 2020): 0
   /// nothing, 1 optimizer states, 2 gradients too, 3 weights too.
   int64_t zero_stage = 0;

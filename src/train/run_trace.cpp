@@ -5,18 +5,20 @@
 
 namespace tessera::train {
 
-RunTrace::RunTrace(const std::filesystem::path& folder, parallel::DataParallel& dp) : dp_(dp) {
+RunTrace::RunTrace(const std::filesystem::path& folder, parallel::MeshGroups& groups)
+    : groups_(groups) {
+  comm::Communicator& world = groups.world();
   trace::Origin origin = trace::origin_now();
-  dp_.all().broadcast(core::View{&origin, core::DType::u8, {int64_t{sizeof(origin)}}}, 0);
-  agree(dp_.all(), [&] {
-    file_ = std::make_unique<trace::ChromeWriter>(folder.string(), dp_.all().rank(),
-                                                  dp_.all().size(), origin);
+  world.broadcast(core::View{&origin, core::DType::u8, {int64_t{sizeof(origin)}}}, 0);
+  agree(world, [&] {
+    file_ =
+        std::make_unique<trace::ChromeWriter>(folder.string(), world.rank(), world.size(), origin);
   });
-  dp_.record(&recorder_);
+  groups_.record(&recorder_);
 }
 
 RunTrace::~RunTrace() {
-  dp_.record(nullptr);
+  groups_.record(nullptr);
   try {
     file_->write(recorder_.take());
   } catch (const std::exception&) {

@@ -2,19 +2,19 @@
 
 #include <filesystem>
 
-#include "parallel/data_parallel.h"
+#include "parallel/mesh_groups.h"
 #include "trace/chrome_writer.h"
 #include "trace/recorder.h"
 
 namespace tessera::train {
 
-/// The trace of one rank of a run: what its communicator and whoever else is given the recorder
+/// The trace of one rank of a run: what its communicators and whoever else is given the recorder
 /// tell goes to the rank's file, step by step.
 class RunTrace {
  public:
   /// All ranks together: they agree on time 0. Throws what they agree on where a file cannot be
   /// made.
-  RunTrace(const std::filesystem::path& folder, parallel::DataParallel& dp);
+  RunTrace(const std::filesystem::path& folder, parallel::MeshGroups& groups);
   /// Writes what is left, as far as that works, and listens no more.
   ~RunTrace();
   RunTrace(const RunTrace&) = delete;
@@ -25,7 +25,7 @@ class RunTrace {
   void begin_step(int64_t step);
 
  private:
-  parallel::DataParallel& dp_;
+  parallel::MeshGroups& groups_;
   trace::Recorder recorder_;
   std::unique_ptr<trace::ChromeWriter> file_;
 };

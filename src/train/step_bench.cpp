@@ -82,8 +82,8 @@ StepBench bench_step(const spec::RunConfig& config, int64_t steps) {
   bench.product_flops_per_s = product_rate(config);
 
   core::MemoryLedger ledger;
-  parallel::DataParallel dp;
-  parallel::Replica replica(config, dp, ledger, expected_activation_bytes(config));
+  parallel::MeshGroups alone;
+  parallel::Replica replica(config, alone, ledger, expected_arena_bytes(config, 0));
   TrainStep train_step(config, replica);
   const NoiseDataset dataset(config.data.seq_len, config.model.vocab_size);
   const BatchLoader loader(dataset, config.training, 1, 0, SampleOrigin{});

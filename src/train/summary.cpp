@@ -25,46 +25,93 @@ ordered_json memory_json(const std::vector<CategoryBytes>& predicted,
   return ranks;
 }
 
-/// The rank that sends most stands for all: shares differ by at most a few elements.
+std::vector<int64_t> of_axis(const std::vector<AxisBytes>& by_rank, parallel::Axis axis) {
+  std::vector<int64_t> bytes;
+  for (const AxisBytes& rank : by_rank) bytes.push_back(rank[static_cast<size_t>(axis)]);
+  return bytes;
+}
+
+/// The rank that sends most stands for all.
 int64_t most(const std::vector<int64_t>& by_rank) {
   return by_rank.empty() ? 0 : *std::max_element(by_rank.begin(), by_rank.end());
 }
 
+/// Whether the axis is one of the run's: always dp, to which belongs what all ranks agree on.
+bool is_used(parallel::Axis axis, const std::vector<AxisBytes>& predicted) {
+  return axis == parallel::Axis::dp || most(of_axis(predicted, axis)) > 0;
+}
+
 /// Predicted and measured bytes of an axis, and the measured ones by collective, of the rank that
 /// sends most.
-ordered_json traffic_json(const Summary& s) {
-  const std::vector<int64_t> measured = s.dp_bytes_measured();
+ordered_json traffic_json(const Summary& s, parallel::Axis axis) {
+  const std::vector<int64_t> measured = of_axis(s.bytes_measured(), axis);
   ordered_json by_collective = ordered_json::object();
   const auto most_of = std::max_element(measured.begin(), measured.end());
   for (const comm::TrafficEntry& entry : comm::kTrafficEntries) {
     if (most_of == measured.end()) break;
-    const int64_t bytes =
-        s.dp_traffic_measured[static_cast<size_t>(most_of - measured.begin())].*entry.bytes;
+    const auto rank = static_cast<size_t>(most_of - measured.begin());
+    const int64_t bytes = s.traffic_measured[rank][static_cast<size_t>(axis)].*entry.bytes;
     if (bytes > 0) by_collective[entry.name] = bytes;
   }
-  return {{"predicted", most(s.predicted.dp_bytes_per_step)},
+  return {{"predicted", most(of_axis(s.predicted.bytes_per_step, axis))},
           {"measured", most(measured)},
           {"by_collective", by_collective}};
 }
 
+/// By axis: by rank.
+ordered_json by_rank_json(const Summary& s) {
+  ordered_json json;
+  for (const parallel::Axis axis : parallel::kAxes) {
+    if (!is_used(axis, s.predicted.bytes_per_step)) continue;
+    json[parallel::name_of(axis)] = {{"predicted", of_axis(s.predicted.bytes_per_step, axis)},
+                                     {"measured", of_axis(s.bytes_measured(), axis)}};
+  }
+  return json;
+}
+
+ordered_json fractions_json(const Summary& s,
+                            const std::array<double, parallel::kNumAxes>& by_axis) {
+  ordered_json json;
+  for (const parallel::Axis axis : parallel::kAxes) {
+    if (!is_used(axis, s.predicted.bytes_per_step)) continue;
+    json[parallel::name_of(axis)] = by_axis[static_cast<size_t>(axis)];
+  }
+  return json;
+}
+
 }  // namespace
 
-std::vector<int64_t> Summary::dp_bytes_measured() const {
-  std::vector<int64_t> bytes;
-  for (const comm::Traffic& traffic : dp_traffic_measured) bytes.push_back(traffic.total());
+std::vector<AxisBytes> Summary::bytes_measured() const {
+  std::vector<AxisBytes> bytes;
+  for (const auto& rank : traffic_measured) {
+    AxisBytes& of_rank = bytes.emplace_back();
+    for (size_t axis = 0; axis < rank.size(); ++axis) of_rank[axis] = rank[axis].total();
+  }
   return bytes;
 }
 
 std::string to_json(const Prediction& prediction) {
-  const ordered_json json = {
-      {"memory_bytes", memory_json(prediction.memory_bytes, nullptr)},
-      {"traffic_bytes_per_step", {{"dp", {{"predicted", most(prediction.dp_bytes_per_step)}}}}},
-      {"traffic_bytes_per_step_by_rank", prediction.dp_bytes_per_step},
-      {"flops_per_step", prediction.flops_per_step}};
+  ordered_json traffic, by_rank;
+  for (const parallel::Axis axis : parallel::kAxes) {
+    if (!is_used(axis, prediction.bytes_per_step)) continue;
+    const std::vector<int64_t> bytes = of_axis(prediction.bytes_per_step, axis);
+    traffic[parallel::name_of(axis)] = {{"predicted", most(bytes)}};
+    by_rank[parallel::name_of(axis)] = bytes;
+  }
+  const ordered_json json = {{"memory_bytes", memory_json(prediction.memory_bytes, nullptr)},
+                             {"traffic_bytes_per_step", traffic},
+                             {"traffic_bytes_per_step_by_rank", by_rank},
+                             {"bubble_fraction", {{"predicted", prediction.bubble_fraction}}},
+                             {"flops_per_step", prediction.flops_per_step}};
   return json.dump(2) + "\n";
 }
 
 std::string to_json(const Summary& s) {
+  ordered_json traffic;
+  for (const parallel::Axis axis : parallel::kAxes) {
+    if (!is_used(axis, s.predicted.bytes_per_step)) continue;
+    traffic[parallel::name_of(axis)] = traffic_json(s, axis);
+  }
   ordered_json json = {
       {"steps", s.steps},
       {"stopped_early", s.stopped_early},
@@ -77,19 +124,21 @@ std::string to_json(const Summary& s) {
       {"mfu", s.mfu},
       {"train_seconds", s.train_seconds},
       {"world",
-       {{"mesh", {{"pp", 1}, {"dp", s.world_size}, {"cp", 1}, {"tp", 1}}},
+       {{"mesh", {{"pp", s.mesh.pp}, {"dp", s.mesh.dp}, {"cp", s.mesh.cp}, {"tp", s.mesh.tp}}},
         {"layout", s.layout},
         {"backend", s.backend},
         {"hosts", s.num_hosts},
         {"isa", s.device}}},
       {"memory_bytes", memory_json(s.predicted.memory_bytes, &s.memory_measured)},
       {"process_memory_bytes", s.process_memory_bytes},
-      {"traffic_bytes_per_step", {{"dp", traffic_json(s)}}},
-      {"traffic_bytes_per_step_by_rank",
-       {{"predicted", s.predicted.dp_bytes_per_step}, {"measured", s.dp_bytes_measured()}}},
-      {"bubble_fraction", {{"predicted", 0}, {"measured", 0}}},  // there is no pipeline
-      {"exposed_communication_fraction", {{"dp", s.exposed_communication_fraction}}},
-      {"hidden_communication_fraction", {{"dp", s.hidden_communication_fraction}}},
+      {"traffic_bytes_per_step", traffic},
+      {"traffic_bytes_per_step_by_rank", by_rank_json(s)},
+      {"bubble_fraction",
+       {{"predicted", s.predicted.bubble_fraction},
+        {"simulated", s.bubble_simulated},
+        {"measured", s.bubble_measured}}},
+      {"exposed_communication_fraction", fractions_json(s, s.exposed_communication_fraction)},
+      {"hidden_communication_fraction", fractions_json(s, s.hidden_communication_fraction)},
       {"lost_seconds",
        {{"checkpoint", s.checkpoint_seconds}, {"validation", s.validation_seconds}}},
       {"weights_hash", s.weights_hash},

@@ -6,6 +6,8 @@
 
 #include "comm/traffic.h"
 #include "core/memory.h"
+#include "parallel/mesh_groups.h"
+#include "parallel/pipeline/pipeline.h"
 #include "spec/run_config.h"
 
 namespace tessera::train {
@@ -13,18 +15,23 @@ namespace tessera::train {
 /// Bytes by category, in core::Category's order.
 using CategoryBytes = std::array<int64_t, core::kNumCategories>;
 
+/// Bytes by axis along which ranks talk, in parallel::Axis's order.
+using AxisBytes = std::array<int64_t, parallel::kNumAxes>;
+
 /// What `account` says before step 1, for every rank.
 struct Prediction {
   std::vector<CategoryBytes> memory_bytes;  ///< [ranks]: peaks
-  std::vector<int64_t> dp_bytes_per_step;   ///< [ranks]: sent in one step
+  std::vector<AxisBytes> bytes_per_step;    ///< [ranks]: sent in one step
   double flops_per_step = 0;                ///< of the whole world
+  double bubble_fraction = 0;  ///< idle share of the step in a pipeline, by the costs of its stages
 };
 
-/// Predicts a run. `config` is resolved; `communication_bytes` is what the communicator holds a
-/// rank.
-Prediction predict(const spec::RunConfig& config, int64_t communication_bytes);
+/// Predicts a run. `config` is resolved; `communication_bytes` [ranks] is what the communicators
+/// hold.
+Prediction predict(const spec::RunConfig& config, const std::vector<int64_t>& communication_bytes);
 
-/// What so many ranks of a run take together, at most.
+/// What so many ranks of a run, those of one host, take together at most. `communication_bytes`: of
+/// each.
 int64_t most_bytes(const spec::RunConfig& config, int64_t communication_bytes, int num_ranks);
 
 /// Throws MemoryError when `ranks_on_host` ranks of the run do not fit this machine together, with
@@ -32,8 +39,8 @@ int64_t most_bytes(const spec::RunConfig& config, int64_t communication_bytes, i
 void check_run_fits(const spec::RunConfig& config, int64_t communication_bytes, int ranks_on_host,
                     const std::string& what);
 
-/// The predicted peak of a rank's activation arena: what it is made with.
-int64_t expected_activation_bytes(const spec::RunConfig& config);
+/// The predicted sizes of a rank's arenas: what they are made with.
+parallel::ArenaBytes expected_arena_bytes(const spec::RunConfig& config, int64_t rank);
 
 /// plan.json.
 std::string to_json(const Prediction& prediction);
@@ -50,18 +57,23 @@ struct Summary {
   double tflops_per_rank = 0;
   double mfu = 0;
   double train_seconds = 0;
-  double exposed_communication_fraction = 0;  ///< of the step time, waited for it on rank 0
-  double hidden_communication_fraction = 0;   ///< of what it took there: computation hid it
+  /// By axis: of the step time, waited for it on rank 0; of what it took there, what computation
+  /// hid.
+  std::array<double, parallel::kNumAxes> exposed_communication_fraction{};
+  std::array<double, parallel::kNumAxes> hidden_communication_fraction{};
   double checkpoint_seconds = 0;
   double validation_seconds = 0;
   std::string layout;   ///< "dp=4"
   std::string backend;  ///< "shm"
   std::string device;   ///< kernels::describe_device()
-  int world_size = 1;
   int num_hosts = 1;
   std::vector<CategoryBytes> memory_measured;  ///< [ranks], the ledgers' peaks
   std::vector<int64_t> process_memory_bytes;   ///< [ranks], what the system says, less the start
-  std::vector<comm::Traffic> dp_traffic_measured;  ///< [ranks], sent in a step, counted
+  /// [ranks], sent in a step, counted.
+  std::vector<std::array<comm::Traffic, parallel::kNumAxes>> traffic_measured;
+  spec::Mesh mesh;
+  double bubble_simulated = 0;  ///< idle share of the step in a pipeline, by its actions' times
+  double bubble_measured = 0;   ///< as it was
   Prediction predicted;
   std::string weights_hash;
   bool stopped_early = false;
@@ -70,7 +82,7 @@ struct Summary {
   std::string last_checkpoint;
 
   /// [ranks], of all collectives.
-  std::vector<int64_t> dp_bytes_measured() const;
+  std::vector<AxisBytes> bytes_measured() const;
 };
 
 /// summary.json: the keys of the interface.

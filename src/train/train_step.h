@@ -12,8 +12,9 @@ struct StepResult {
   double loss = 0;       ///< mean over the valid tokens of the global batch
   double grad_norm = 0;  ///< before clipping
   double lr = 0;
-  int64_t valid_tokens = 0;  ///< tokens of the global batch that counted
-  bool stop = false;         ///< some rank was asked to end after this step
+  int64_t valid_tokens = 0;    ///< tokens of the global batch that counted
+  double bubble_fraction = 0;  ///< of the time that the ranks had for their actions, spent waiting
+  bool stop = false;           ///< some rank was asked to end after this step
 };
 
 /// The training step of one rank, in the order that every article on the subject gives it:
@@ -38,5 +39,6 @@ class TrainStep {
 
 /// The tokens of a batch as the model takes them; borrows from `batch`.
 model::MicroBatch as_micro_batch(const data::Batch& batch);
+std::vector<model::MicroBatch> as_micro_batches(const std::vector<data::Batch>& batches);
 
 }  // namespace tessera::train

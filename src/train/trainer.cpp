@@ -34,6 +34,34 @@ using core::ConstView;
 using core::DType;
 using core::View;
 
+using AxisSeconds = std::array<double, parallel::kNumAxes>;
+using AxisTraffic = std::array<comm::Traffic, parallel::kNumAxes>;
+
+/// f of every axis.
+template <class F>
+auto by_axis(const F& f) {
+  std::array<decltype(f(parallel::Axis::dp)), parallel::kNumAxes> values{};
+  for (const parallel::Axis axis : parallel::kAxes) values[static_cast<size_t>(axis)] = f(axis);
+  return values;
+}
+
+/// One number of every rank, on every rank.
+std::vector<int64_t> gather(comm::Communicator& comm, int64_t mine) {
+  std::vector<int64_t> all(static_cast<size_t>(comm.size()));
+  comm.all_gather(View{all.data(), DType::i64, {comm.size()}}, ConstView{&mine, DType::i64, {1}});
+  return all;
+}
+
+/// What the axes have counted.
+struct AxisCounters {
+  explicit AxisCounters(const parallel::MeshGroups& groups)
+      : sent(by_axis([&](parallel::Axis axis) { return groups.traffic(axis); })),
+        waited(by_axis([&](parallel::Axis axis) { return groups.waited_seconds(axis); })),
+        busy(by_axis([&](parallel::Axis axis) { return groups.busy_seconds(axis); })) {}
+  AxisTraffic sent;
+  AxisSeconds waited, busy;
+};
+
 /// A run under way on one rank. The order of the members is the order in which they are made.
 class Run {
  public:
@@ -80,7 +108,7 @@ class Run {
   int64_t machine_memory_ = machine_memory_bytes();
   core::MemoryLedger ledger_;
   Prediction prediction_;
-  std::unique_ptr<parallel::DataParallel> dp_;
+  std::unique_ptr<parallel::MeshGroups> groups_;
   std::unique_ptr<parallel::Replica> replica_;
   std::unique_ptr<TrainStep> step_;
   std::unique_ptr<BatchLoader> loader_;
@@ -90,10 +118,11 @@ class Run {
   double product_flops_per_s_ = 0;
   Summary summary_;
   double busy_seconds_ = 0;
-  double waited_seconds_ = 0;         // for communication, of busy_seconds_
-  double communication_seconds_ = 0;  // waited for or not
+  AxisSeconds waited_seconds_{};         // for communication, of busy_seconds_
+  AxisSeconds communication_seconds_{};  // waited for or not
   int64_t steps_done_ = 0;
-  comm::Traffic sent_;               // in the last step
+  AxisTraffic sent_{};               // in the last step
+  double bubble_sum_ = 0;            // over the steps
   std::unique_ptr<RunTrace> trace_;  // where profiling.trace asks for it
 };
 
@@ -106,20 +135,21 @@ Run::Run(const TrainOptions& options, comm::Communicator& comm, const Observer& 
   for (const std::string& warning : data_.warnings) notice(warning);
   check_ranks_agree();
   check_folder();
-  dp_ = std::make_unique<parallel::DataParallel>(comm_, account::sharding_of(config_.parallelism));
-  prediction_ = predict(config_, dp_->memory_bytes());
+  groups_ = std::make_unique<parallel::MeshGroups>(comm_, config_);
+  prediction_ = predict(config_, gather(comm_, groups_->memory_bytes()));
   const int ranks_on_host = options.ranks_on_host > 0 ? options.ranks_on_host : comm_.size();
-  agree(comm_, [&] { check_run_fits(config_, dp_->memory_bytes(), ranks_on_host, "the run"); });
+  agree(comm_, [&] { check_run_fits(config_, groups_->memory_bytes(), ranks_on_host, "the run"); });
   product_flops_per_s_ = measure_product_rate(config_);
   memory_before_ = process_memory_bytes();
-  ledger_.add(core::Category::communication, dp_->memory_bytes());
-  replica_ = std::make_unique<parallel::Replica>(config_, *dp_, ledger_,
-                                                 expected_activation_bytes(config_));
+  ledger_.add(core::Category::communication, groups_->memory_bytes());
+  replica_ = std::make_unique<parallel::Replica>(config_, *groups_, ledger_,
+                                                 expected_arena_bytes(config_, comm_.rank()));
   load_start();
   claim_folder();
   step_ = std::make_unique<TrainStep>(config_, *replica_);
-  loader_ = std::make_unique<BatchLoader>(*data_.training, config_.training, comm_.size(),
-                                          comm_.rank(), origin_);
+  loader_ = std::make_unique<BatchLoader>(*data_.training, config_.training,
+                                          static_cast<int>(groups_->mesh().dp),
+                                          static_cast<int>(groups_->coordinate().dp), origin_);
 }
 
 /// Ranks that were started with different configs would train on, each its own model.
@@ -261,7 +291,7 @@ Summary Run::train() {
 
 void Run::begin_trace() {
   if (!config_.profiling.trace) return;
-  trace_ = std::make_unique<RunTrace>(folder_.trace(), *dp_);
+  trace_ = std::make_unique<RunTrace>(folder_.trace(), *groups_);
   replica_->set_recorder(recorder());
   loader_->set_recorder(recorder());
 }
@@ -269,24 +299,26 @@ void Run::begin_trace() {
 bool Run::train_one_step(int64_t step) {
   if (trace_) trace_->begin_step(step);
   const Stopwatch clock;
-  const comm::Traffic sent_before = dp_->traffic();
-  const double waited_before = dp_->waited_seconds();
-  const double communicated_before = dp_->busy_seconds();
+  const AxisCounters before(*groups_);
   const StepResult result =
       step_->compute_gradients(*loader_, step, options_.stop != nullptr && options_.stop->load());
   step_->update(result);
   const double seconds = clock.seconds();
-  const double waited = dp_->waited_seconds() - waited_before;
-  const double communicated = dp_->busy_seconds() - communicated_before;
-  sent_ = dp_->traffic() - sent_before;
   busy_seconds_ += seconds;
-  waited_seconds_ += waited;
-  communication_seconds_ += communicated;
   ++steps_done_;
+  bubble_sum_ += result.bubble_fraction;
 
   StepRecord record = record_of(result, seconds);
-  record.exposed_communication_s = waited;
-  record.communication_s = communicated;
+  const AxisCounters after(*groups_);
+  for (size_t axis = 0; axis < parallel::kNumAxes; ++axis) {
+    sent_[axis] = after.sent[axis] - before.sent[axis];
+    const double waited = after.waited[axis] - before.waited[axis];
+    const double communicated = after.busy[axis] - before.busy[axis];
+    waited_seconds_[axis] += waited;
+    communication_seconds_[axis] += communicated;
+    record.exposed_communication_s += waited;
+    record.communication_s += communicated;
+  }
   if (step == origin_.first_step) summary_.loss_first = result.loss;
   summary_.loss_last = result.loss;
 
@@ -344,7 +376,7 @@ void Run::save(int64_t step) {
   const CheckpointHeader header{step, config_.training.seed,
                                 origin_.sample_of(step + 1, config_.training.global_batch_size),
                                 formats::to_toml(config_), layout()};
-  save_checkpoint(folder_.checkpoint(step), replica_->state(), *dp_, header);
+  save_checkpoint(folder_.checkpoint(step), replica_->state(), groups_->data_parallel(), header);
   if (is_first_rank()) {
     prune_checkpoints(folder_.checkpoints(), config_.checkpoint.keep_latest_k, step);
   }
@@ -355,7 +387,7 @@ void Run::save(int64_t step) {
 Summary Run::summarise(int64_t last_step) {
   summary_.steps = last_step;
   summary_.unigram_entropy = data_.unigram_entropy;
-  summary_.world_size = comm_.size();
+  summary_.mesh = groups_->mesh();
   summary_.num_hosts = options_.num_hosts;
   summary_.layout = layout();
   summary_.backend = comm_.backend();
@@ -365,14 +397,17 @@ Summary Run::summarise(int64_t last_step) {
   summary_.tokens_per_s = static_cast<double>(tokens_per_step()) / seconds_a_step;
   summary_.tflops_per_rank = rank_flops_per_s(seconds_a_step) * 1e-12;
   summary_.mfu = rank_flops_per_s(seconds_a_step) / product_flops_per_s_;
-  summary_.exposed_communication_fraction = waited_seconds_ / busy_seconds_;
-  if (communication_seconds_ > 0) {  // a wait is a little longer than what is waited for
-    summary_.hidden_communication_fraction =
-        std::max(0.0, 1 - waited_seconds_ / communication_seconds_);
+  for (size_t axis = 0; axis < parallel::kNumAxes; ++axis) {
+    summary_.exposed_communication_fraction[axis] = waited_seconds_[axis] / busy_seconds_;
+    if (communication_seconds_[axis] <= 0) continue;
+    // A wait is a little longer than what is waited for.
+    summary_.hidden_communication_fraction[axis] =
+        std::max(0.0, 1 - waited_seconds_[axis] / communication_seconds_[axis]);
   }
+  summary_.bubble_measured = bubble_sum_ / static_cast<double>(steps_done_);
   summary_.predicted = prediction_;
   summarise_ranks();
-  summary_.weights_hash = weights_hash(replica_->state(), *dp_);
+  summary_.weights_hash = weights_hash(replica_->state(), groups_->data_parallel());
   summary_.run_dir = folder_.root.string();
   agree(comm_, [&] {
     if (is_first_rank()) write_file_atomically(folder_.summary(), to_json(summary_) + "\n");
@@ -391,15 +426,12 @@ void Run::summarise_ranks() {
   comm_.all_gather(
       View{summary_.memory_measured.data(), DType::i64, {comm_.size() * core::kNumCategories}},
       ConstView{mine.data(), DType::i64, {core::kNumCategories}});
-  const int64_t process = process_memory_bytes() - memory_before_;
-  summary_.process_memory_bytes.resize(ranks);
-  comm_.all_gather(View{summary_.process_memory_bytes.data(), DType::i64, {comm_.size()}},
-                   ConstView{&process, DType::i64, {1}});
-  constexpr int64_t num_entries = std::size(comm::kTrafficEntries);
-  summary_.dp_traffic_measured.resize(ranks);
-  comm_.all_gather(
-      View{summary_.dp_traffic_measured.data(), DType::i64, {comm_.size() * num_entries}},
-      ConstView{&sent_, DType::i64, {num_entries}});
+  summary_.process_memory_bytes = gather(comm_, process_memory_bytes() - memory_before_);
+  constexpr int64_t num_entries = std::size(comm::kTrafficEntries) * parallel::kNumAxes;
+  static_assert(sizeof(AxisTraffic) == num_entries * sizeof(int64_t));
+  summary_.traffic_measured.resize(ranks);
+  comm_.all_gather(View{summary_.traffic_measured.data(), DType::i64, {comm_.size() * num_entries}},
+                   ConstView{&sent_, DType::i64, {num_entries}});
 }
 
 }  // namespace

@@ -42,10 +42,11 @@ std::vector<float> as_floats(ConstView values) {
 /// The norm of every gradient, and at the first step the gradients; nothing of what is frozen. On
 /// rank 0, while all take part.
 void record_gradients(parallel::Replica& replica, bool first_step, VerifyRecord& record) {
-  const bool recording = replica.data_parallel().all().rank() == 0;
+  const bool recording = replica.groups().data_parallel().all().rank() == 0;
   std::map<std::string, double> norms;
   std::map<std::string, std::vector<float>> gradients;
-  parallel::visit_whole(replica.state(), replica.data_parallel(), parallel::StateKind::gradients,
+  parallel::visit_whole(replica.state(), replica.groups().data_parallel(),
+                        parallel::StateKind::gradients,
                         [&](const account::Parameter& parameter, ConstView values) {
                           if (!recording) return;
                           norms[parameter.name] = std::sqrt(kernels::sum_of_squares(values));
@@ -67,7 +68,8 @@ uint64_t hash_of_weights(parallel::Replica& replica) {
     hash.update(values.data, values.bytes());
   };
   if (state.sharding().shards_weights()) {
-    parallel::visit_whole(state, replica.data_parallel(), parallel::StateKind::weights, add);
+    parallel::visit_whole(state, replica.groups().data_parallel(), parallel::StateKind::weights,
+                          add);
   } else {
     for (const account::Parameter& parameter : replica.table().parameters) {
       add(parameter, state.parameters().get(parameter).value);
@@ -80,16 +82,17 @@ uint64_t hash_of_weights(parallel::Replica& replica) {
 
 VerifyRecord record_run(const spec::RunConfig& config, const data::Dataset& dataset,
                         comm::Communicator& comm, int64_t steps) {
-  parallel::DataParallel dp(comm, account::sharding_of(config.parallelism));
-  check_run_fits(config, dp.memory_bytes(), comm.size(), "this layout");
+  parallel::MeshGroups groups(comm, config);
+  check_run_fits(config, groups.memory_bytes(), comm.size(), "this layout");
   core::MemoryLedger ledger;
-  parallel::Replica replica(config, dp, ledger, expected_activation_bytes(config));
+  parallel::Replica replica(config, groups, ledger, expected_arena_bytes(config, comm.rank()));
   if (!config.training.load.empty()) {
     load_weights(find_weights(config.training.load), config, replica.state(), LoadWhat::base);
     replica.share_weights();
   }
   TrainStep train_step(config, replica);
-  const BatchLoader loader(dataset, config.training, comm.size(), comm.rank(), SampleOrigin{});
+  const BatchLoader loader(dataset, config.training, static_cast<int>(groups.mesh().dp),
+                           static_cast<int>(groups.coordinate().dp), SampleOrigin{});
 
   VerifyRecord record;
   for (int64_t step = 1; step <= steps; ++step) {
@@ -104,7 +107,7 @@ VerifyRecord record_run(const spec::RunConfig& config, const data::Dataset& data
   record.rank_hashes.resize(static_cast<size_t>(comm.size()));
   comm.all_gather(View{record.rank_hashes.data(), DType::i64, {comm.size()}},
                   ConstView{&hash, DType::i64, {1}});
-  parallel::visit_whole(replica.state(), dp, parallel::StateKind::master,
+  parallel::visit_whole(replica.state(), groups.data_parallel(), parallel::StateKind::master,
                         [&](const account::Parameter&, ConstView values) {
                           if (comm.rank() == 0) record.weights.push_back(as_floats(values));
                         });

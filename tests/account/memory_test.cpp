@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "account/activations.h"
+
 namespace tessera::account {
 namespace {
 

@@ -11,14 +11,29 @@ namespace {
 using testing::ElementsAre;
 
 /// embed, two blocks and head, of 100, 30, 30 and 5 trained elements.
-ParameterTable four_units() {
+ParameterTable four_units(bool tied = true) {
   ParameterTable table;
   for (const int64_t elements : {100, 30, 30, 5}) {
     Unit unit;
     unit.elements = elements;
     table.units.push_back(unit);
   }
+  table.units.front().kind = UnitKind::embedding;
+  table.units.back().kind = UnitKind::head;
+  if (!tied) {
+    Parameter head;
+    head.role = Role::head_weight;
+    table.units.back().count = 1;
+    table.parameters.push_back(head);
+  }
   return table;
+}
+
+std::vector<int> uses(const ParameterTable& table, const std::vector<ChunkPass>& passes,
+                      bool training) {
+  std::vector<int> units;
+  for (const UnitUse& use : unit_plan(table, passes, training).uses) units.push_back(use.unit);
+  return units;
 }
 
 std::vector<std::string> as_text(const std::vector<Bucket>& buckets) {
@@ -52,15 +67,15 @@ TEST(GradientBuckets, BeginWithTheLastUnitsAndCloseOnceTheyAreFull) {
 }
 
 TEST(UnitUses, GoThereAndBackWithTheHeadOnce) {
-  const ParameterTable table = four_units();
-  EXPECT_THAT(unit_uses(table, false, true), ElementsAre(0, 1, 2, 3, 2, 1));
-  EXPECT_THAT(unit_uses(table, false, false), ElementsAre(0, 1, 2, 3));
+  const ParameterTable table = four_units(/*tied=*/false);
+  EXPECT_THAT(uses(table, whole_passes(1), true), ElementsAre(0, 1, 2, 3, 2, 1));
+  EXPECT_THAT(uses(table, {{spec::ActionKind::forward, 0}}, false), ElementsAre(0, 1, 2, 3));
 }
 
 TEST(UnitUses, NeedATiedEmbeddingAgainForTheHead) {
-  const ParameterTable table = four_units();
-  EXPECT_THAT(unit_uses(table, true, true), ElementsAre(0, 1, 2, 3, 0, 2, 1));
-  EXPECT_THAT(unit_uses(table, true, false), ElementsAre(0, 1, 2, 3, 0));
+  const ParameterTable table = four_units(/*tied=*/true);
+  EXPECT_THAT(uses(table, whole_passes(1), true), ElementsAre(0, 1, 2, 3, 0, 2, 1));
+  EXPECT_THAT(uses(table, {{spec::ActionKind::forward, 0}}, false), ElementsAre(0, 1, 2, 3, 0));
 }
 
 TEST(WholeBlocks, AreNeverMoreThanThereAre) {

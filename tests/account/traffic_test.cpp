@@ -61,7 +61,7 @@ StepShape shape_of(int64_t stage, int64_t shards, int64_t replicas, int64_t grad
   shape.sharding = {stage, shards, replicas};
   shape.weight_bytes = 2;
   shape.gradient_bytes = gradient_bytes;
-  shape.tied = true;
+  shape.passes = whole_passes(1);
   return shape;
 }
 
@@ -95,7 +95,7 @@ TEST(StepTraffic, OfZero3IsOneAndAHalfTimesThatLessASecondGatherOfTheFinalNorm) 
 TEST(StepTraffic, OfAccumulationRepeatsTheScatterFromStage2On) {
   StepShape shape = shape_of(1, 2, 1, 4);
   const int64_t once = gpt2_bytes(shape);
-  shape.passes = 3;
+  shape.passes = whole_passes(3);
   EXPECT_EQ(gpt2_bytes(shape), once);
   shape.sharding.stage = 2;
   // Two more scatters of half of 4 bytes a parameter.

@@ -1,6 +1,6 @@
 // What the arena held at its peak against what `account` predicts from the configuration.
 
-#include "account/memory.h"
+#include "account/activations.h"
 
 #include <gtest/gtest.h>
 

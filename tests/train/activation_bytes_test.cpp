@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "account/activations.h"
 #include "account/memory.h"
 #include "comm/communicator.h"
 #include "kernels/attention.h"
@@ -149,16 +150,18 @@ class Trial {
     config.training.precision = c.precision;
     config.training.numerics = c.numerics;
     config.lora = c.lora;
+    config.data.seq_len = c.seq_len;
+    config.training.micro_batch_size = config.training.global_batch_size = c.batch;
     config.activation_checkpoint.mode = c.recompute;
-    replica_ = std::make_unique<parallel::Replica>(config, dp_, ledger_, 0);
+    replica_ = std::make_unique<parallel::Replica>(spec::resolved(config, 1), alone_, ledger_, parallel::ArenaBytes{});
   }
   int64_t training_peak() {
-    replica_->begin_step(1);
-    replica_->accumulate(batch(), 1.0f, 1);
+    replica_->begin_step();
+    replica_->accumulate({batch()}, 1.0f, 1);
     return ledger_.peak(Category::activations);
   }
   int64_t evaluation_peak() {
-    replica_->evaluate(batch());
+    replica_->evaluate({batch()}, 1);
     return ledger_.peak(Category::activations);
   }
   int64_t state(Category category) const { return ledger_.peak(category); }
@@ -172,7 +175,7 @@ class Trial {
   }
 
   core::MemoryLedger ledger_;
-  parallel::DataParallel dp_;
+  parallel::MeshGroups alone_;
   std::vector<int32_t> tokens_;
   std::vector<int64_t> samples_;
   core::Shape shape_;

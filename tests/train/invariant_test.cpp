@@ -169,14 +169,14 @@ TEST_F(InvariantTest, AResumeAtAnotherRankCountEndsInTheSameWeights) {
 TEST_F(InvariantTest, HasNoFiniteNormForAGradientBeyondTheRangeOfItsSums) {
   const RunData data = load_run_data(config_);
   const spec::RunConfig config = spec::resolved(with_vocabulary(config_, *data.tokenizer), 1);
-  parallel::DataParallel dp;
+  parallel::MeshGroups alone;
   core::MemoryLedger ledger;
-  parallel::Replica replica(config, dp, ledger, 0);
+  parallel::Replica replica(config, alone, ledger, {});
   const BatchLoader loader(*data.training, config.training, 1, 0, SampleOrigin{});
   const std::vector<data::Batch> batches = loader.micro_batches(1);
   const auto norm_at = [&](float grad_scale) {
-    replica.begin_step(1);
-    replica.accumulate(as_micro_batch(batches.at(0)), grad_scale, 1);
+    replica.begin_step();
+    replica.accumulate(as_micro_batches(batches), grad_scale, 1);
     replica.reduce_gradients();
     return replica.gradient_norm();
   };

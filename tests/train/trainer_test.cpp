@@ -78,7 +78,7 @@ TEST_F(TrainerTest, PredictsMemoryAndTrafficToTheByteOnEveryRank) {
         train_options.config.activation_checkpoint.mode = recompute;
         const Summary summary = run(train_options, ranks);
         EXPECT_EQ(summary.memory_measured, summary.predicted.memory_bytes) << ranks;
-        EXPECT_EQ(summary.dp_bytes_measured(), summary.predicted.dp_bytes_per_step) << ranks;
+        EXPECT_EQ(summary.bytes_measured(), summary.predicted.bytes_per_step) << ranks;
       }
     }
   }
@@ -131,7 +131,7 @@ TEST_F(TrainerTest, TrainsAdaptersOfABaseThatDoesNotMove) {
     const Summary summary = run(adapted, 2);
     EXPECT_LT(summary.loss_last, summary.loss_first);
     EXPECT_EQ(summary.memory_measured, summary.predicted.memory_bytes);
-    EXPECT_EQ(summary.dp_bytes_measured(), summary.predicted.dp_bytes_per_step);
+    EXPECT_EQ(summary.bytes_measured(), summary.predicted.bytes_per_step);
 
     fs::remove_all(folder_.path() / "adapted/checkpoints/step-00000006");
     adapted.existing = Existing::resume;
@@ -204,7 +204,7 @@ TEST_F(TrainerTest, PredictsTheWiderGradientsOfTheInvariantMode) {
     train_options.existing = Existing::overwrite;
     const Summary summary = run(train_options, ranks);
     EXPECT_EQ(summary.memory_measured, summary.predicted.memory_bytes) << ranks;
-    EXPECT_EQ(summary.dp_bytes_measured(), summary.predicted.dp_bytes_per_step) << ranks;
+    EXPECT_EQ(summary.bytes_measured(), summary.predicted.bytes_per_step) << ranks;
   }
 }
 

@@ -171,21 +171,22 @@ class ZeroCounts : public ZeroTest {
  protected:
   void expect_as_predicted(const std::string& layout) {
     run(layout, [&](const spec::RunConfig& config, comm::Communicator& comm) {
-      parallel::DataParallel dp(comm, account::sharding_of(config.parallelism));
-      const Prediction prediction = predict(config, dp.memory_bytes());
+      parallel::MeshGroups groups(comm, config);
+      const std::vector<int64_t> held(static_cast<size_t>(comm.size()), groups.memory_bytes());
+      const Prediction prediction = predict(config, held);
       core::MemoryLedger ledger;
-      parallel::Replica replica(config, dp, ledger, 0);
+      parallel::Replica replica(config, groups, ledger, {});
       TrainStep step(config, replica);
       const BatchLoader loader(*data_.training, config.training, comm.size(), comm.rank(), {});
       int64_t sent = 0;
       for (const int64_t number : {1, 2, 3}) {
-        const int64_t before = dp.traffic().total();
+        const int64_t before = groups.traffic(parallel::Axis::dp).total();
         const StepResult result = step.compute_gradients(loader, number);
         step.update(result);
-        sent = dp.traffic().total() - before;
+        sent = groups.traffic(parallel::Axis::dp).total() - before;
       }
       const auto rank = static_cast<size_t>(comm.rank());
-      EXPECT_EQ(sent, prediction.dp_bytes_per_step[rank]) << layout << " rank " << rank;
+      EXPECT_EQ(sent, prediction.bytes_per_step[rank][0]) << layout << " rank " << rank;
       for (const Category category :
            {Category::weights, Category::gradients, Category::optimizer, Category::gathered}) {
         EXPECT_EQ(ledger.peak(category),

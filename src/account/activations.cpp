@@ -1,0 +1,240 @@
+#include "account/activations.h"
+
+#include <algorithm>
+
+#include "core/arena.h"
+#include "spec/lora_targets.h"
+
+// Legend: B sequences, T tokens each, T' of them in the residual stream of a rank, N = B · T rows,
+// C hidden_size, I intermediate_size, H heads, G key-value heads, D head_dim, V vocab_size.
+
+namespace tessera::account {
+namespace {
+
+constexpr int64_t kArenaAlignment = core::Arena::kAlignment;
+// The loss head's limits, head_chunk_rows and head_row_stride (model/loss_head.h and .cpp), which
+// account may not include; tests/model/memory_test.cpp holds the two together.
+constexpr int64_t kLogitsChunkBytes = int64_t{64} << 20;
+constexpr int64_t kLogitsRowMultiple = 32;
+
+constexpr int64_t rounded(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+/// What the adapters of one (fused) product need beside it while they run (model/lora.h).
+struct AdapterBytes {
+  int64_t forward = 0;          ///< [N, r] and the widest part [N, out]
+  int64_t backward_input = 0;   ///< those and [N, in]
+  int64_t backward_weight = 0;  ///< [N, out] and twice [N, r]
+};
+
+/// Bytes of the tensors of one micro-batch, each as the arena rounds it.
+struct TensorBytes {
+  TensorBytes(const spec::ModelConfig& config, const ActivationSizes& sizes) {
+    const bool llama = config.architecture == spec::Architecture::llama;
+    const int64_t element = core::size_of(sizes.dtype);
+    const int64_t statistic = std::max<int64_t>(element, 4);
+    const int64_t rows = sizes.batch * sizes.seq_len;
+    const int64_t stream_rows = rows / (sizes.sequence_parallel ? sizes.tp : 1);
+    const int64_t heads = config.num_attention_heads / sizes.tp;
+    const int64_t kv_heads = std::max<int64_t>(config.num_key_value_heads / sizes.tp, 1);
+    const int64_t inner = config.intermediate_size / sizes.tp;
+    const auto bytes = [&](int64_t width) {
+      return rounded(rows * width * element, kArenaAlignment);
+    };
+    const auto statistics = [&](int64_t numbers) {
+      return rounded(numbers * statistic, kArenaAlignment);
+    };
+    stream = rounded(stream_rows * config.hidden_size * element, kArenaAlignment);
+    qkv = bytes((heads + 2 * kv_heads) * config.head_dim);
+    context = bytes(heads * config.head_dim);
+    activated = bytes(inner);
+    up = llama ? bytes(2 * inner) : activated;
+    activated_gradient = llama ? activated : 0;
+    norm_statistics = (llama ? 1 : 2) * statistics(stream_rows);
+    softmax_statistics = statistics(rows * heads);
+    rotary = llama ? 2 * statistics(sizes.seq_len * config.head_dim / 2) : 0;
+    if (config.qk_norm) {
+      qk_gradients = context + bytes(kv_heads * config.head_dim);
+      qk_saved = qk_gradients + statistics(rows * heads) + statistics(rows * kv_heads);
+    }
+    scratch = rounded(sizes.attention_scratch_bytes, kArenaAlignment);
+    dropped = config.dropout > 0 ? stream : 0;
+    adapters(config, sizes, bytes);
+    const bool apart = sizes.numerics == spec::Numerics::invariant;
+    logits_chunk = apart ? logits_chunk_bytes(sizes.batch, sizes.seq_len, config.vocab_size,
+                                              element, statistic)
+                         : logits_chunk_bytes(1, rows, config.vocab_size, element, statistic);
+  }
+
+  template <class Bytes>
+  void adapters(const spec::ModelConfig& config, const ActivationSizes& sizes, const Bytes& bytes) {
+    const auto add = [&](AdapterBytes& product, const char* name, int64_t out, int64_t in) {
+      if (!spec::has_adapter(sizes.lora, config.architecture, name)) return;
+      const int64_t rank = bytes(sizes.lora.rank);
+      product.forward = std::max(product.forward, bytes(out) + rank);
+      product.backward_input = std::max(product.backward_input, bytes(out) + rank + bytes(in));
+      product.backward_weight = std::max(product.backward_weight, bytes(out) + 2 * rank);
+    };
+    const int64_t C = config.hidden_size, I = config.intermediate_size;
+    const int64_t heads = config.num_attention_heads * config.head_dim;
+    const int64_t kv_heads = config.num_key_value_heads * config.head_dim;
+    add(qkv_adapters, "q_proj", heads, C);
+    add(qkv_adapters, "k_proj", kv_heads, C);
+    add(qkv_adapters, "v_proj", kv_heads, C);
+    add(o_adapters, "o_proj", C, heads);
+    add(up_adapters, "gate_proj", I, C);
+    add(up_adapters, "up_proj", I, C);
+    add(down_adapters, "down_proj", C, I);
+  }
+
+  /// The logits of one chunk of rows and their losses: as few equal chunks as fit in the limit, of
+  /// whole runs of rows where one run fits.
+  static int64_t logits_chunk_bytes(int64_t runs, int64_t run_rows, int64_t vocab_size,
+                                    int64_t element, int64_t statistic) {
+    const int64_t row_bytes = rounded(vocab_size, kLogitsRowMultiple) * element;
+    const int64_t most_rows = std::max<int64_t>(1, kLogitsChunkBytes / row_bytes);
+    const bool whole_runs = run_rows <= most_rows;
+    const int64_t parts = whole_runs ? runs : run_rows;
+    const int64_t most_parts = whole_runs ? most_rows / run_rows : most_rows;
+    const int64_t num_chunks = std::max<int64_t>(1, (parts + most_parts - 1) / most_parts);
+    const int64_t chunk_rows = (parts + num_chunks - 1) / num_chunks * (whole_runs ? run_rows : 1);
+    return rounded(chunk_rows * row_bytes, kArenaAlignment) +
+           rounded(chunk_rows * statistic, kArenaAlignment);
+  }
+
+  /// What attention computes behind its first product: the context, the softmax's statistics, and
+  /// with qk_norm the heads before their norms.
+  int64_t attention_inside() const { return context + softmax_statistics + qk_saved; }
+  /// What selective recompute does not keep of a block.
+  int64_t recomputed() const { return attention_inside() + activated; }
+  /// A block's tensors between forward and backward: both norms' outputs and the stream between
+  /// them with the norms' statistics, QKV and attention's inside, the MLP's two.
+  int64_t block_saved() const {
+    return attention_part() + stream + norm_statistics + up + activated;
+  }
+  /// Of these, what stays.
+  int64_t block_kept(spec::Recompute recompute) const {
+    if (recompute == spec::Recompute::full) return 0;
+    return block_saved() - (recompute == spec::Recompute::selective ? recomputed() : 0);
+  }
+  /// The most that is there while a block's forward runs: all of its tensors, or what of them is
+  /// there when attention or a product runs, with what that needs beside it. What is not `selected`
+  /// of attention is gone again when the MLP runs.
+  int64_t at_forward(bool selected) const {
+    const int64_t gone = selected ? attention_inside() : 0;
+    const int64_t at_qkv = attention_part() - attention_inside() + qkv_adapters.forward;
+    const int64_t at_attention = attention_part() + std::max(scratch, o_adapters.forward);
+    const int64_t at_up = block_saved() - activated - gone + up_adapters.forward;
+    const int64_t at_down = block_saved() - gone + down_adapters.forward;
+    return std::max({at_qkv, at_attention, at_up, at_down});
+  }
+  /// What a block's backward makes anew of its tensors, and what it takes for that.
+  int64_t made_anew(spec::Recompute recompute) const {
+    return block_saved() - block_kept(recompute);
+  }
+  int64_t at_recompute(spec::Recompute recompute) const {
+    if (recompute == spec::Recompute::none) return 0;
+    if (recompute == spec::Recompute::full) return at_forward(false);
+    return std::max(attention_inside() + scratch, recomputed());
+  }
+  // A block's gradients. The MLP's: those of its input and its inside, one more where dropout makes
+  // a copy. Then attention's beside them: those of the other norm's output, the middle, QKV and
+  // heads before their norms, and another copy.
+  int64_t mlp_gradients() const { return stream + dropped + up; }
+  int64_t block_gradients() const {
+    return mlp_gradients() + 2 * stream + dropped + qkv + qk_gradients;
+  }
+  /// The most while the gradient of a block's input is made: beside those for a while the gradient
+  /// of what was activated, that of the context with the scratch, what adapters need.
+  int64_t at_backward_input() const {
+    const int64_t in_mlp =
+        std::max(activated_gradient + down_adapters.backward_input, up_adapters.backward_input);
+    const int64_t in_attention =
+        std::max(context + scratch + o_adapters.backward_input, qkv_adapters.backward_input);
+    return std::max(mlp_gradients() + in_mlp, block_gradients() + in_attention);
+  }
+  /// What the gradients of a block's weights need, beside those.
+  int64_t for_weights() const {
+    return std::max({down_adapters.backward_weight, up_adapters.backward_weight,
+                     o_adapters.backward_weight, qkv_adapters.backward_weight});
+  }
+  /// The final norm's output and statistics, and the logits.
+  int64_t head() const { return stream + norm_statistics + logits_chunk; }
+
+  int64_t stream = 0;              ///< [N, C]
+  int64_t qkv = 0;                 ///< [N, (H + 2G) · D]
+  int64_t context = 0;             ///< [N, H · D]
+  int64_t up = 0;                  ///< [N, I], with a gate [N, 2I]
+  int64_t activated = 0;           ///< [N, I]
+  int64_t activated_gradient = 0;  ///< [N, I] where it is not up's
+  int64_t norm_statistics = 0;     ///< [N] once or twice
+  int64_t softmax_statistics = 0;  ///< [B, H, T]
+  int64_t rotary = 0;              ///< 2 × [T, D/2]
+  int64_t qk_saved = 0;            ///< [N, H · D], [N, G · D] and their norms' statistics
+  int64_t qk_gradients = 0;        ///< [N, H · D], [N, G · D]
+  int64_t scratch = 0;
+  int64_t dropped = 0;  ///< [N, C] where there is dropout
+  int64_t logits_chunk = 0;
+  AdapterBytes qkv_adapters, o_adapters, up_adapters, down_adapters;
+
+ private:
+  int64_t attention_part() const { return 2 * stream + norm_statistics + qkv + attention_inside(); }
+};
+
+}  // namespace
+
+ChunkActivations chunk_activations(const spec::ModelConfig& config, const ActivationSizes& sizes,
+                                   const ChunkShape& shape) {
+  const TensorBytes t(config, sizes);
+  const int64_t layers = shape.num_layers;
+  const int64_t kept = t.block_kept(sizes.recompute);
+  const bool selected = sizes.recompute == spec::Recompute::selective;
+  // The stream that the first block reads: embedded or received.
+  const int64_t input = shape.input_stays ? 0 : t.stream;
+  const int64_t behind_blocks = t.rotary + input + layers * (t.stream + kept);
+  ChunkActivations bytes;
+  bytes.kept = behind_blocks + (shape.has_head ? t.stream : 0);
+  bytes.forward = bytes.kept;
+  if (layers > 0) {
+    bytes.forward = std::max(bytes.forward, behind_blocks - kept + t.at_forward(selected));
+  }
+  // The gradient at the stream's end is there; that at the final norm's output is not kept.
+  if (shape.has_head) bytes.forward = std::max(bytes.forward, bytes.kept + t.stream + t.head());
+
+  // The gradient of the stream: received, and going to and fro between two buffers; the first
+  // block writes it into what is sent.
+  const int64_t received = shape.has_head ? 0 : t.stream;
+  const int64_t written = layers - (shape.embeds ? 0 : 1);  // blocks whose input's is kept here
+  const int64_t anew = t.made_anew(sizes.recompute);
+  const int64_t at_recompute = t.at_recompute(sizes.recompute);
+  const int64_t in_block = std::max(
+      {at_recompute, anew + t.at_backward_input(), anew + t.block_gradients() + t.for_weights()});
+  bytes.backward = received + (written > 0 ? t.stream : 0) + (layers > 0 ? in_block : 0);
+  const int64_t of_block = t.block_gradients() + anew;
+  bytes.kept_halves = received + std::max<int64_t>(written, 0) * t.stream + layers * of_block;
+  bytes.input_half = received;
+  if (layers > 0) {
+    bytes.input_half =
+        bytes.kept_halves - of_block + std::max(at_recompute, anew + t.at_backward_input());
+  }
+  bytes.weight_half = bytes.kept_halves + (layers > 0 ? t.for_weights() : 0);
+
+  bytes.evaluation = (shape.embeds ? 0 : t.stream) + t.rotary + 2 * t.stream +
+                     std::max(layers > 0 ? t.at_forward(false) : 0, shape.has_head ? t.head() : 0);
+  return bytes;
+}
+
+int64_t training_activation_bytes(const spec::ModelConfig& given, const ActivationSizes& sizes) {
+  const spec::ModelConfig config = spec::resolved(given);
+  const ChunkActivations bytes =
+      chunk_activations(config, sizes, {config.num_hidden_layers, true, true, false});
+  return std::max(bytes.forward, bytes.kept + bytes.backward);
+}
+
+int64_t evaluation_activation_bytes(const spec::ModelConfig& given, const ActivationSizes& sizes) {
+  const spec::ModelConfig config = spec::resolved(given);
+  return chunk_activations(config, sizes, {config.num_hidden_layers, true, true, false}).evaluation;
+}
+
+}  // namespace tessera::account
