@@ -1,6 +1,7 @@
 #include "parallel/tensor/residual_stream.h"
 
 #include "core/fault.h"
+#include "kernels/elementwise.h"
 
 namespace tessera::parallel {
 
@@ -34,7 +35,8 @@ ConstView ResidualStream::whole(model::Pass& pass, ConstView x) const {
   const View all = allocate_whole(pass, x);
   const int64_t batch = pass.batch.batch();
   for (int64_t b = 0; b < batch; ++b) {
-    group_.all_gather(sequence_of(all, b, batch), sequence_of(x, b, batch));
+    const int64_t from = TESSERA_FAULT("sp_first_sequence_gathered") ? 0 : b;
+    group_.all_gather(sequence_of(all, b, batch), sequence_of(x, from, batch));
   }
   return all;
 }
@@ -46,6 +48,14 @@ void ResidualStream::add_up(View inout) const {
 
 void ResidualStream::scatter_sum(const model::Pass& pass, View part, ConstView whole) const {
   const int64_t batch = pass.batch.batch();
+  if (TESSERA_FAULT("sp_own_summand_alone")) {
+    const int64_t elements = part.elements() / batch;
+    for (int64_t b = 0; b < batch; ++b) {
+      kernels::cast(sequence_of(part, b, batch),
+                    whole.slice((b * ranks() + rank()) * elements, {elements}));
+    }
+    return;
+  }
   for (int64_t b = 0; b < batch; ++b) {
     group_.reduce_scatter(sequence_of(part, b, batch), sequence_of(whole, b, batch),
                           comm::ReduceOp::sum);

@@ -19,7 +19,9 @@ VocabularyLossHead::VocabularyLossHead(const model::Parameters& parameters,
       rows_(*parameters.table().find(spec.unit, spec.weight)) {}
 
 model::BoundParameter VocabularyLossHead::weight() const {
-  return rows_.of(parameters_.get(spec_.unit, spec_.weight));
+  const model::BoundParameter held = parameters_.get(spec_.unit, spec_.weight);
+  if (TESSERA_FAULT("tp_unmasked_padding")) return held;
+  return rows_.of(held);
 }
 
 model::LossResult VocabularyLossHead::forward(model::Pass& pass, View dx, ConstView x,
