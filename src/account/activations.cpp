@@ -21,11 +21,18 @@ constexpr int64_t rounded(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-/// What the adapters of one (fused) product need beside it while they run (model/lora.h).
-struct AdapterBytes {
-  int64_t forward = 0;          ///< [N, r] and the widest part [N, out]
-  int64_t backward_input = 0;   ///< those and [N, in]
-  int64_t backward_weight = 0;  ///< [N, out] and twice [N, r]
+/// What one (fused) product needs beside its operands while it runs: with sequence parallelism a
+/// stream that is whole for a while (parallel/tensor), and what its adapters need (model/lora.h).
+struct ProductBytes {
+  int64_t forward = 0;
+  int64_t backward_input = 0;
+  int64_t backward_weight = 0;
+
+  void at_least(const ProductBytes& other) {
+    forward = std::max(forward, other.forward);
+    backward_input = std::max(backward_input, other.backward_input);
+    backward_weight = std::max(backward_weight, other.backward_weight);
+  }
 };
 
 /// Bytes of the tensors of one micro-batch, each as the arena rounds it.
@@ -60,38 +67,59 @@ struct TensorBytes {
     }
     scratch = rounded(sizes.attention_scratch_bytes, kArenaAlignment);
     dropped = config.dropout > 0 ? stream : 0;
-    adapters(config, sizes, bytes);
+    if (sizes.sequence_parallel) whole_stream = bytes(config.hidden_size);
+    products(config, sizes);
     const bool apart = sizes.numerics == spec::Numerics::invariant;
-    logits_chunk = apart ? logits_chunk_bytes(sizes.batch, sizes.seq_len, config.vocab_size,
-                                              element, statistic)
-                         : logits_chunk_bytes(1, rows, config.vocab_size, element, statistic);
+    const int64_t vocab_size = (config.vocab_size + sizes.tp - 1) / sizes.tp;
+    // A row's loss, and where the vocabulary is cut what ranks exchange of it.
+    const int64_t of_row = statistic;
+    const int64_t of_rows = sizes.tp > 1 ? 3 * statistic : 0;
+    logits_chunk =
+        apart ? logits_chunk_bytes(sizes.batch, sizes.seq_len, vocab_size, element, of_row, of_rows)
+              : logits_chunk_bytes(1, rows, vocab_size, element, of_row, of_rows);
   }
 
-  template <class Bytes>
-  void adapters(const spec::ModelConfig& config, const ActivationSizes& sizes, const Bytes& bytes) {
-    const auto add = [&](AdapterBytes& product, const char* name, int64_t out, int64_t in) {
-      if (!spec::has_adapter(sizes.lora, config.architecture, name)) return;
-      const int64_t rank = bytes(sizes.lora.rank);
-      product.forward = std::max(product.forward, bytes(out) + rank);
-      product.backward_input = std::max(product.backward_input, bytes(out) + rank + bytes(in));
-      product.backward_weight = std::max(product.backward_weight, bytes(out) + 2 * rank);
+  void products(const spec::ModelConfig& config, const ActivationSizes& sizes) {
+    for (ProductBytes* product : {&qkv_product, &o_product, &up_product, &down_product}) {
+      *product = {whole_stream, whole_stream, whole_stream};
+    }
+    const int64_t C = config.hidden_size, inner = config.intermediate_size / sizes.tp;
+    const int64_t heads = config.num_attention_heads / sizes.tp * config.head_dim;
+    const int64_t kv_heads =
+        std::max<int64_t>(config.num_key_value_heads / sizes.tp, 1) * config.head_dim;
+    add_adapter(qkv_product, config, sizes, "q_proj", true, heads, C);
+    add_adapter(qkv_product, config, sizes, "k_proj", true, kv_heads, C);
+    add_adapter(qkv_product, config, sizes, "v_proj", true, kv_heads, C);
+    add_adapter(o_product, config, sizes, "o_proj", false, C, heads);
+    add_adapter(up_product, config, sizes, "gate_proj", true, inner, C);
+    add_adapter(up_product, config, sizes, "up_proj", true, inner, C);
+    add_adapter(down_product, config, sizes, "down_proj", false, C, inner);
+  }
+
+  /// `column`: the product is cut by outputs, so x has the stream's rows and y all; else y has
+  /// them.
+  static void add_adapter(ProductBytes& product, const spec::ModelConfig& config,
+                          const ActivationSizes& sizes, const char* name, bool column, int64_t out,
+                          int64_t in) {
+    if (!spec::has_adapter(sizes.lora, config.architecture, name)) return;
+    const int64_t element = core::size_of(sizes.dtype);
+    const int64_t all = sizes.batch * sizes.seq_len;
+    const int64_t stream_rows = sizes.sequence_parallel ? all / sizes.tp : all;
+    const auto bytes = [&](int64_t rows, int64_t width) {
+      return rounded(rows * width * element, kArenaAlignment);
     };
-    const int64_t C = config.hidden_size, I = config.intermediate_size;
-    const int64_t heads = config.num_attention_heads * config.head_dim;
-    const int64_t kv_heads = config.num_key_value_heads * config.head_dim;
-    add(qkv_adapters, "q_proj", heads, C);
-    add(qkv_adapters, "k_proj", kv_heads, C);
-    add(qkv_adapters, "v_proj", kv_heads, C);
-    add(o_adapters, "o_proj", C, heads);
-    add(up_adapters, "gate_proj", I, C);
-    add(up_adapters, "up_proj", I, C);
-    add(down_adapters, "down_proj", C, I);
+    const int64_t part = bytes(column ? all : stream_rows, out);
+    const int64_t through = bytes(column ? stream_rows : all, in);
+    const int64_t hidden = bytes(stream_rows, sizes.lora.rank);
+    const int64_t exchanged = sizes.sequence_parallel ? bytes(all, sizes.lora.rank) : 0;
+    product.at_least({hidden + part + exchanged, part + hidden + through + exchanged,
+                      part + 2 * hidden + exchanged});
   }
 
   /// The logits of one chunk of rows and their losses: as few equal chunks as fit in the limit, of
   /// whole runs of rows where one run fits.
   static int64_t logits_chunk_bytes(int64_t runs, int64_t run_rows, int64_t vocab_size,
-                                    int64_t element, int64_t statistic) {
+                                    int64_t element, int64_t of_row, int64_t of_rows) {
     const int64_t row_bytes = rounded(vocab_size, kLogitsRowMultiple) * element;
     const int64_t most_rows = std::max<int64_t>(1, kLogitsChunkBytes / row_bytes);
     const bool whole_runs = run_rows <= most_rows;
@@ -100,7 +128,8 @@ struct TensorBytes {
     const int64_t num_chunks = std::max<int64_t>(1, (parts + most_parts - 1) / most_parts);
     const int64_t chunk_rows = (parts + num_chunks - 1) / num_chunks * (whole_runs ? run_rows : 1);
     return rounded(chunk_rows * row_bytes, kArenaAlignment) +
-           rounded(chunk_rows * statistic, kArenaAlignment);
+           rounded(chunk_rows * of_row, kArenaAlignment) +
+           rounded(chunk_rows * of_rows, kArenaAlignment);
   }
 
   /// What attention computes behind its first product: the context, the softmax's statistics, and
@@ -123,10 +152,10 @@ struct TensorBytes {
   /// of attention is gone again when the MLP runs.
   int64_t at_forward(bool selected) const {
     const int64_t gone = selected ? attention_inside() : 0;
-    const int64_t at_qkv = attention_part() - attention_inside() + qkv_adapters.forward;
-    const int64_t at_attention = attention_part() + std::max(scratch, o_adapters.forward);
-    const int64_t at_up = block_saved() - activated - gone + up_adapters.forward;
-    const int64_t at_down = block_saved() - gone + down_adapters.forward;
+    const int64_t at_qkv = attention_part() - attention_inside() + qkv_product.forward;
+    const int64_t at_attention = attention_part() + std::max(scratch, o_product.forward);
+    const int64_t at_up = block_saved() - activated - gone + up_product.forward;
+    const int64_t at_down = block_saved() - gone + down_product.forward;
     return std::max({at_qkv, at_attention, at_up, at_down});
   }
   /// What a block's backward makes anew of its tensors, and what it takes for that.
@@ -149,18 +178,19 @@ struct TensorBytes {
   /// of what was activated, that of the context with the scratch, what adapters need.
   int64_t at_backward_input() const {
     const int64_t in_mlp =
-        std::max(activated_gradient + down_adapters.backward_input, up_adapters.backward_input);
+        std::max(activated_gradient + down_product.backward_input, up_product.backward_input);
     const int64_t in_attention =
-        std::max(context + scratch + o_adapters.backward_input, qkv_adapters.backward_input);
+        std::max(context + scratch + o_product.backward_input, qkv_product.backward_input);
     return std::max(mlp_gradients() + in_mlp, block_gradients() + in_attention);
   }
   /// What the gradients of a block's weights need, beside those.
   int64_t for_weights() const {
-    return std::max({down_adapters.backward_weight, up_adapters.backward_weight,
-                     o_adapters.backward_weight, qkv_adapters.backward_weight});
+    return std::max({down_product.backward_weight, up_product.backward_weight,
+                     o_product.backward_weight, qkv_product.backward_weight});
   }
-  /// The final norm's output and statistics, and the logits.
-  int64_t head() const { return stream + norm_statistics + logits_chunk; }
+  /// The final norm's output and statistics, and the logits; with sequence parallelism the output
+  /// gathered.
+  int64_t head() const { return stream + norm_statistics + whole_stream + logits_chunk; }
 
   int64_t stream = 0;              ///< [N, C]
   int64_t qkv = 0;                 ///< [N, (H + 2G) · D]
@@ -176,7 +206,9 @@ struct TensorBytes {
   int64_t scratch = 0;
   int64_t dropped = 0;  ///< [N, C] where there is dropout
   int64_t logits_chunk = 0;
-  AdapterBytes qkv_adapters, o_adapters, up_adapters, down_adapters;
+  int64_t whole_stream =
+      0;  ///< [N, C] with sequence parallelism, where a stream is whole for a while
+  ProductBytes qkv_product, o_product, up_product, down_product;
 
  private:
   int64_t attention_part() const { return 2 * stream + norm_statistics + qkv + attention_inside(); }
@@ -200,7 +232,12 @@ ChunkActivations chunk_activations(const spec::ModelConfig& config, const Activa
     bytes.forward = std::max(bytes.forward, behind_blocks - kept + t.at_forward(selected));
   }
   // The gradient at the stream's end is there; that at the final norm's output is not kept.
-  if (shape.has_head) bytes.forward = std::max(bytes.forward, bytes.kept + t.stream + t.head());
+  if (shape.has_head) {
+    bytes.forward = std::max(bytes.forward, bytes.kept + t.stream + t.whole_stream + t.head());
+  }
+  if (shape.embeds) {
+    bytes.forward = std::max(bytes.forward, t.rotary + t.stream + t.whole_stream);
+  }
 
   // The gradient of the stream: received, and going to and fro between two buffers; the first
   // block writes it into what is sent.
@@ -210,7 +247,9 @@ ChunkActivations chunk_activations(const spec::ModelConfig& config, const Activa
   const int64_t at_recompute = t.at_recompute(sizes.recompute);
   const int64_t in_block = std::max(
       {at_recompute, anew + t.at_backward_input(), anew + t.block_gradients() + t.for_weights()});
-  bytes.backward = received + (written > 0 ? t.stream : 0) + (layers > 0 ? in_block : 0);
+  const int64_t at_embedding = shape.embeds ? t.whole_stream : 0;
+  bytes.backward =
+      received + (written > 0 ? t.stream : 0) + std::max(layers > 0 ? in_block : 0, at_embedding);
   const int64_t of_block = t.block_gradients() + anew;
   bytes.kept_halves = received + std::max<int64_t>(written, 0) * t.stream + layers * of_block;
   bytes.input_half = received;
@@ -218,10 +257,11 @@ ChunkActivations chunk_activations(const spec::ModelConfig& config, const Activa
     bytes.input_half =
         bytes.kept_halves - of_block + std::max(at_recompute, anew + t.at_backward_input());
   }
-  bytes.weight_half = bytes.kept_halves + (layers > 0 ? t.for_weights() : 0);
+  bytes.weight_half = bytes.kept_halves + std::max(layers > 0 ? t.for_weights() : 0, at_embedding);
 
-  bytes.evaluation = (shape.embeds ? 0 : t.stream) + t.rotary + 2 * t.stream +
-                     std::max(layers > 0 ? t.at_forward(false) : 0, shape.has_head ? t.head() : 0);
+  bytes.evaluation =
+      (shape.embeds ? 0 : t.stream) + t.rotary + 2 * t.stream +
+      std::max({layers > 0 ? t.at_forward(false) : 0, shape.has_head ? t.head() : 0, at_embedding});
   return bytes;
 }
 

@@ -8,6 +8,7 @@
 #include "kernels/adamw.h"
 #include "kernels/exact_squares.h"
 #include "parallel/sharded_gradients.h"
+#include "parallel/tensor/tensor_factory.h"
 #include "parallel/weight_gathering.h"
 #include "parallel/whole_gradients.h"
 
@@ -33,7 +34,7 @@ Replica::Replica(const spec::RunConfig& config, MeshGroups& groups, core::Memory
                                       account::part_of(config, groups.world().rank()))),
       state_(table_, config.training, /*for_training=*/true, ledger,
              {groups.data_parallel().sharding(), groups.data_parallel().shard_rank()}),
-      tensor_(nullptr),
+      tensor_(groups.tp().size() > 1 ? std::make_unique<TensorFactory>(groups.tp()) : nullptr),
       factory_(layers(), spec::lora_scale(config.lora)),
       pipeline_(config_, spec::schedule_of(config), groups, state_.parameters(), factory_, hooks_,
                 ledger, expected) {
