@@ -70,6 +70,9 @@ struct TensorBytes {
     if (sizes.sequence_parallel) whole_stream = bytes(config.hidden_size);
     products(config, sizes);
     const bool apart = sizes.numerics == spec::Numerics::invariant;
+    if (apart && sizes.lora.rank == 0) {
+      norm_sums = (llama ? 1 : 2) * rounded(config.hidden_size * 4, kArenaAlignment);
+    }
     const int64_t vocab_size = (config.vocab_size + sizes.tp - 1) / sizes.tp;
     // A row's loss, and where the vocabulary is cut what ranks exchange of it.
     const int64_t of_row = statistic;
@@ -81,7 +84,8 @@ struct TensorBytes {
 
   void products(const spec::ModelConfig& config, const ActivationSizes& sizes) {
     for (ProductBytes* product : {&qkv_product, &o_product, &up_product, &down_product}) {
-      *product = {whole_stream, whole_stream, whole_stream};
+      // What is frozen needs no input for its gradient.
+      *product = {whole_stream, whole_stream, sizes.lora.rank > 0 ? 0 : whole_stream};
     }
     const int64_t C = config.hidden_size, inner = config.intermediate_size / sizes.tp;
     const int64_t heads = config.num_attention_heads / sizes.tp * config.head_dim;
@@ -186,7 +190,7 @@ struct TensorBytes {
   /// What the gradients of a block's weights need, beside those.
   int64_t for_weights() const {
     return std::max({down_product.backward_weight, up_product.backward_weight,
-                     o_product.backward_weight, qkv_product.backward_weight});
+                     o_product.backward_weight, qkv_product.backward_weight, norm_sums});
   }
   /// The final norm's output and statistics, and the logits; with sequence parallelism the output
   /// gathered.
@@ -206,6 +210,7 @@ struct TensorBytes {
   int64_t scratch = 0;
   int64_t dropped = 0;  ///< [N, C] where there is dropout
   int64_t logits_chunk = 0;
+  int64_t norm_sums = 0;  ///< [C] once or twice, fp32: a sequence's gradient, sequences apart
   int64_t whole_stream =
       0;  ///< [N, C] with sequence parallelism, where a stream is whole for a while
   ProductBytes qkv_product, o_product, up_product, down_product;
@@ -247,7 +252,7 @@ ChunkActivations chunk_activations(const spec::ModelConfig& config, const Activa
   const int64_t at_recompute = t.at_recompute(sizes.recompute);
   const int64_t in_block = std::max(
       {at_recompute, anew + t.at_backward_input(), anew + t.block_gradients() + t.for_weights()});
-  const int64_t at_embedding = shape.embeds ? t.whole_stream : 0;
+  const int64_t at_embedding = shape.embeds && sizes.lora.rank == 0 ? t.whole_stream : 0;
   bytes.backward =
       received + (written > 0 ? t.stream : 0) + std::max(layers > 0 ? in_block : 0, at_embedding);
   const int64_t of_block = t.block_gradients() + anew;
@@ -259,9 +264,9 @@ ChunkActivations chunk_activations(const spec::ModelConfig& config, const Activa
   }
   bytes.weight_half = bytes.kept_halves + std::max(layers > 0 ? t.for_weights() : 0, at_embedding);
 
-  bytes.evaluation =
-      (shape.embeds ? 0 : t.stream) + t.rotary + 2 * t.stream +
-      std::max({layers > 0 ? t.at_forward(false) : 0, shape.has_head ? t.head() : 0, at_embedding});
+  bytes.evaluation = (shape.embeds ? 0 : t.stream) + t.rotary + 2 * t.stream +
+                     std::max({layers > 0 ? t.at_forward(false) : 0, shape.has_head ? t.head() : 0,
+                               shape.embeds ? t.whole_stream : 0});
   return bytes;
 }
 

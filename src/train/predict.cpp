@@ -9,6 +9,7 @@
 #include "account/memory.h"
 #include "account/model_part.h"
 #include "account/pipeline.h"
+#include "account/tensor_traffic.h"
 #include "account/traffic.h"
 #include "kernels/attention.h"
 #include "kernels/device.h"
@@ -88,6 +89,8 @@ class RankPlan {
                             account::StepTraffic& pp) const;
   void add_agreements(account::StepTraffic& dp, account::StepTraffic& tp,
                       account::StepTraffic& pp) const;
+  /// By the layers of tensor parallelism, over all micro-batches.
+  int64_t layer_bytes_sent() const;
 
   const spec::RunConfig& config_;
   spec::Coordinate at_;
@@ -170,7 +173,7 @@ AxisBytes RankPlan::traffic() const {
                                account::stream_elements_sent(schedule_, at_.pp, [&](int64_t m) {
                                  return stream_elements(sequences_of(m));
                                });
-  return {dp.total(), tp.total(), pp.total() + stream_bytes};
+  return {dp.total(), tp.total() + layer_bytes_sent(), pp.total() + stream_bytes};
 }
 
 void RankPlan::add_gradient_traffic(account::StepTraffic& dp, account::StepTraffic& tp,
@@ -216,6 +219,29 @@ void RankPlan::add_agreements(account::StepTraffic& dp, account::StepTraffic& tp
   dp.add(squares, shards, at_.dp % shards);
   tp.add(squares, mesh.tp, at_.tp);
   pp.add(squares, mesh.pp, at_.pp);
+}
+
+int64_t RankPlan::layer_bytes_sent() const {
+  account::TensorPass pass;
+  pass.seq_len = config_.data.seq_len;
+  pass.dtype = spec::dtype_of(config_.training.precision);
+  pass.ranks = config_.parallelism.tensor_parallel_degree;
+  pass.sequence_parallel = config_.parallelism.sequence_parallel;
+  pass.recompute = config_.activation_checkpoint.mode;
+  pass.numerics = config_.training.numerics;
+  pass.lora = config_.lora;
+  if (pass.ranks == 1) return 0;
+  int64_t bytes = 0;
+  for (const account::StagePart& stage : part_.stages) {
+    pass.embeds = stage.embeds;
+    pass.has_head = stage.has_head;
+    pass.num_layers = stage.layers.num_layers;
+    for (int64_t i = 0; i < num_micro_batches(); ++i) {
+      pass.batch = sequences_of(i);
+      bytes += account::tensor_traffic(config_.model, pass, at_.tp).total();
+    }
+  }
+  return bytes;
 }
 
 /// The peaks of one rank.

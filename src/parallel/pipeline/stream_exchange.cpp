@@ -67,11 +67,12 @@ View StreamExchange::outgoing(const Key& key, int peer, const core::Shape& shape
     aside_[key] = buffer;
     return buffer_view(buffer, shape.elements()).reshaped(shape);
   }
-  if (ring_.size() < buffers_to_send_) {
+  if (idle_ == 0 && ring_.size() < buffers_to_send_) {
     Outgoing fresh;
     fresh.memory = core::Tensor(ledger_, core::Category::communication, dtype_, {most_elements_});
     ring_.push_back(std::move(fresh));
   } else {
+    if (idle_ > 0) --idle_;
     ring_.front().handle.wait();
     ring_.push_back(std::move(ring_.front()));
     ring_.pop_front();
@@ -105,6 +106,7 @@ void StreamExchange::finish() {
   for (auto& [key, handle] : lent_) handle.wait();
   lent_.clear();
   for (Outgoing& out : ring_) out.handle.wait();
+  idle_ = ring_.size();
 }
 
 size_t StreamExchange::free_buffer() {

@@ -86,6 +86,7 @@ class StreamExchange {
   std::map<Key, size_t> aside_;  // early ones, and this rank's own: their buffers
   std::map<int, Incoming> peers_;
   std::deque<Outgoing> ring_;  // oldest first
+  size_t idle_ = 0;            // of these, the first so many were free when the step began
   std::map<Key, comm::Handle> lent_;
 };
 
