@@ -61,10 +61,11 @@ void MeshGroups::add_embedding(const spec::RunConfig& config) {
   if (!config.model.tie_word_embeddings || ranks.front() == ranks.back()) return;
   const spec::Coordinate at = coordinate_;
   const bool here = at.pp == ranks.front() || at.pp == ranks.back();
-  const int64_t alone = mesh_.size() + world_->rank();
-  comm::Communicator* group =
-      add(Axis::pp, 2, here ? mesh_.rank_of({0, at.dp, at.cp, at.tp}) : alone, "embedding");
-  if (here) embedding_ = group;
+  if (here) {
+    embedding_ = add(Axis::pp, 2, mesh_.rank_of({0, at.dp, at.cp, at.tp}), "embedding");
+  } else {
+    world_->split(static_cast<int>(mesh_.size() + world_->rank()), "embedding");  // alone
+  }
 }
 
 comm::Communicator& MeshGroups::copies(const account::Parameter& parameter) {
@@ -125,7 +126,10 @@ double MeshGroups::busy_seconds() const {
 }
 
 void MeshGroups::set_step(int64_t step) {
-  world_->set_step(step);  // in all groups that come from it
+  data_parallel_->set_step(step);
+  for (const auto& groups : groups_) {
+    for (comm::Communicator* group : groups) group->set_step(step);
+  }
 }
 
 void MeshGroups::record(trace::Recorder* recorder) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "account/model_part.h"
 #include "model/tiny_model.h"
 
 namespace tessera::model::testing {
@@ -77,6 +78,38 @@ TEST(Initialise, GivesASliceWhatTheWholeHasThere) {
       EXPECT_EQ(initial(index, first, count, 3), expected) << table.parameters[p].name;
     }
   }
+}
+
+/// The table of the second of two ranks that split rows, columns and the vocabulary.
+account::ParameterTable second_of_two() {
+  account::ModelPart part;
+  part.tp = 2;
+  part.tp_rank = 1;
+  part.stages = {{0, {0, tiny_config().num_hidden_layers}}};
+  return account::parameter_table(tiny_config(), {}, part);
+}
+
+TEST(Initialise, GivesAPartTheValuesOfTheWholeAndPaddingZeros) {
+  const account::ParameterTable table = second_of_two();
+  int64_t padding = 0;
+  for (size_t p = 0; p < table.parameters.size(); ++p) {
+    const account::Parameter& entry = table.parameters[p];
+    const auto index = static_cast<int>(p);
+    const std::vector<float> whole = initial(index, 0, entry.whole.elements(), 3);
+    std::vector<float> expected(static_cast<size_t>(entry.elements()), 0.0f);
+    account::for_each_run(
+        entry, 0, entry.elements(), [&](int64_t in_whole, int64_t in_part, int64_t count) {
+          std::copy_n(whole.begin() + in_whole, count, expected.begin() + in_part);
+        });
+    const int64_t first = entry.elements() / 3;
+    std::vector<float> values(expected.size() - static_cast<size_t>(first), -7.0f);
+    initialise({values.data(), core::DType::f32, {entry.elements() - first}}, table, index, first,
+               3);
+    expected.erase(expected.begin(), expected.begin() + first);
+    EXPECT_EQ(values, expected) << entry.name;
+    padding += entry.padding;
+  }
+  EXPECT_GT(padding, 0);
 }
 
 TEST(Initialise, DiffersBetweenSeedsAndParameters) {
