@@ -135,8 +135,8 @@ int init(const InitOptions& options) {
   parallel::ModelState state(table, config.training, /*for_training=*/true, ledger);
   state.initialise(config.training.seed);
   fs::create_directories(output.parent_path());
-  parallel::DataParallel dp;
-  train::save_checkpoint(output, state, dp,
+  parallel::MeshGroups alone;
+  train::save_checkpoint(output, state, alone,
                          {0, config.training.seed, 0, formats::to_toml(config), "dp=1"});
   fmt::print("{}: {} parameters at step 0\n", options.output, table.num_elements());
   return kDone;

@@ -96,18 +96,30 @@ void ForeignWeights::read_from(const account::Parameter& parameter, int64_t firs
                                core::View out) const {
   const auto found = blocks.find(parameter.name);
   CHECK(found != blocks.end(), "a parameter that the files were not opened for");
-  const int64_t columns = parameter.shape.last();
   CHECK(first >= 0 && first + out.elements() <= parameter.elements());
+  // In the file's tensor, of which a vector is one row.
+  const bool cuts_rows = parameter.cut == 0 && parameter.shape.dims() > 1;
+  const int64_t first_row = cuts_rows ? parameter.begin : 0;
+  const int64_t first_column = cuts_rows ? 0 : parameter.begin;
+  const int64_t columns = parameter.shape.last();
+  const int64_t real = parameter.elements() - parameter.padding * columns;
+  const int64_t count = std::clamp<int64_t>(real - first, 0, out.elements());
+  if (count < out.elements()) {
+    const core::View padding = out.slice(count, {out.elements() - count});
+    std::memset(padding.data, 0, static_cast<size_t>(padding.bytes()));
+  }
   // The rest of a row, whole rows, the beginning of a row.
-  for (int64_t done = 0; done < out.elements();) {
+  for (int64_t done = 0; done < count;) {
+    const int64_t row = (first + done) / columns;
     const int64_t column = (first + done) % columns;
-    const int64_t left = out.elements() - done;
+    const int64_t left = count - done;
     const bool whole_rows = column == 0 && left >= columns;
     const int64_t width = whole_rows ? columns : std::min(columns - column, left);
     const int64_t rows = whole_rows ? left / columns : 1;
     WeightBlock block = found->second;
-    block.data += ((first + done) / columns * block.row_stride + column * block.column_stride) *
-                  size_of(block.type);
+    block.data +=
+        ((first_row + row) * block.row_stride + (first_column + column) * block.column_stride) *
+        size_of(block.type);
     read_block(block, out.slice(done, {rows, width}));
     done += rows * width;
   }

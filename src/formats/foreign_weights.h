@@ -39,7 +39,7 @@ struct ForeignWeights {
   std::vector<std::string> notes;  ///< what a person should know about the files
 
   /// Fills `out` (fp32 or bf16, of the parameter's elements). The parameter is one of the table
-  /// that the files were opened for.
+  /// that the files were opened for, or a part of one; padding becomes zero.
   void read(const account::Parameter& parameter, core::View out) const {
     read_from(parameter, 0, out);
   }

@@ -15,7 +15,8 @@ MeshGroups::MeshGroups()
       data_parallel_(std::make_unique<DataParallel>()) {}
 
 MeshGroups::MeshGroups(comm::Communicator& world, const spec::RunConfig& config)
-    : mesh_(spec::mesh_of(config.parallelism)),
+    : config_(config),
+      mesh_(spec::mesh_of(config.parallelism)),
       coordinate_(mesh_.at(world.rank())),
       self_(comm::make_self_communicator()),
       world_(&world),
@@ -34,7 +35,7 @@ MeshGroups::MeshGroups(comm::Communicator& world, const spec::RunConfig& config)
                      ? tp_
                      : add(Axis::tp, num_kv_copies_, world.rank() / num_kv_copies_, "kv");
   }
-  add_embedding(config);
+  add_embedding();
   const account::Sharding sharding = account::sharding_of(config.parallelism);
   if (mesh_.dp == world.size()) {
     data_parallel_ = std::make_unique<DataParallel>(world, sharding);
@@ -56,9 +57,9 @@ comm::Communicator* MeshGroups::add(Axis axis, int64_t ranks, int64_t color, con
   return owned_.back().get();
 }
 
-void MeshGroups::add_embedding(const spec::RunConfig& config) {
-  const std::vector<int64_t> ranks = spec::schedule_of(config).rank_of_stage;
-  if (!config.model.tie_word_embeddings || ranks.front() == ranks.back()) return;
+void MeshGroups::add_embedding() {
+  const std::vector<int64_t> ranks = spec::schedule_of(config_).rank_of_stage;
+  if (!config_.model.tie_word_embeddings || ranks.front() == ranks.back()) return;
   const spec::Coordinate at = coordinate_;
   const bool here = at.pp == ranks.front() || at.pp == ranks.back();
   if (here) {

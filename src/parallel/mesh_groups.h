@@ -37,6 +37,8 @@ class MeshGroups {
   /// Collective over `world`, which must outlive this. `config` is resolved for its size.
   MeshGroups(comm::Communicator& world, const spec::RunConfig& config);
 
+  /// What it was made from; the default where this is one rank alone.
+  const spec::RunConfig& config() const { return config_; }
   const spec::Mesh& mesh() const { return mesh_; }
   /// This rank's place.
   const spec::Coordinate& coordinate() const { return coordinate_; }
@@ -73,8 +75,9 @@ class MeshGroups {
  private:
   /// The ranks that give the same color, or this one alone where there is one a color.
   comm::Communicator* add(Axis axis, int64_t ranks, int64_t color, const char* name);
-  void add_embedding(const spec::RunConfig& config);
+  void add_embedding();
 
+  spec::RunConfig config_;
   spec::Mesh mesh_;
   spec::Coordinate coordinate_;
   std::unique_ptr<comm::Communicator> self_;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/data_parallel.h"
+#include "parallel/mesh_groups.h"
 #include "parallel/model_state.h"
 
 // A checkpoint is a folder: manifest.json, which says what is where, and safetensors files. Any
@@ -30,7 +30,7 @@ struct CheckpointHeader {
 /// rank when one of them failed (a full disk, for instance); the temporary folder is removed, and
 /// every other checkpoint is as it was.
 void save_checkpoint(const std::filesystem::path& folder, const parallel::ModelState& state,
-                     parallel::DataParallel& dp, const CheckpointHeader& header);
+                     parallel::MeshGroups& groups, const CheckpointHeader& header);
 
 /// Reads the header alone. Throws RunError.
 CheckpointHeader read_checkpoint_header(const std::filesystem::path& folder);
@@ -51,12 +51,13 @@ struct VerifyShare {
   int64_t ranks = 1;
 };
 
-/// Loads what this rank owns from a checkpoint, whatever layout and precision wrote it, after
-/// verifying it. Weights that are whole on every rank have then to be shared (Replica). Throws
-/// RunError that says what is damaged; ConfigError that lists every tensor that is missing, unknown
-/// or of another shape than the model's.
-CheckpointHeader load_checkpoint(const std::filesystem::path& folder, parallel::ModelState& state,
-                                 LoadWhat what, const VerifyShare& share = {});
+/// Loads what this rank owns of config's model from a checkpoint, whatever layout and precision
+/// wrote it, after verifying it. Weights that are whole on every rank have then to be shared
+/// (Replica). Throws RunError that says what is damaged; ConfigError that lists every tensor that
+/// is missing, unknown or of another shape than the model's.
+CheckpointHeader load_checkpoint(const std::filesystem::path& folder, const spec::RunConfig& config,
+                                 parallel::ModelState& state, LoadWhat what,
+                                 const VerifyShare& share = {});
 
 /// The weights of a checkpoint, one parameter at a time, without a state to hold them all. A copy
 /// shares the open files.
@@ -85,7 +86,8 @@ std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 void prune_checkpoints(const std::filesystem::path& checkpoints, int64_t keep, int64_t step);
 
 /// XXH3-128, in hexadecimal, of the canonical fp32 weights (the masters) in table order: equal for
-/// every layout that holds the same model. The ranks of a shard group call it together.
-std::string weights_hash(const parallel::ModelState& state, parallel::DataParallel& dp);
+/// every layout that holds the same model. All ranks call it together; rank 0 alone learns it, and
+/// the others get an empty text.
+std::string weights_hash(const parallel::ModelState& state, parallel::MeshGroups& groups);
 
 }  // namespace tessera::train

@@ -81,9 +81,9 @@ void prune_checkpoints(const fs::path& checkpoints, int64_t keep, int64_t step) 
   }
 }
 
-std::string weights_hash(const parallel::ModelState& state, parallel::DataParallel& dp) {
+std::string weights_hash(const parallel::ModelState& state, parallel::MeshGroups& groups) {
   formats::Xxh3 hash;
-  parallel::visit_whole(state, dp, parallel::StateKind::master,
+  parallel::visit_whole(state, groups, parallel::StateKind::master,
                         [&](const account::Parameter&, core::ConstView weights) {
                           if (weights.dtype == core::DType::f32) {
                             return hash.update(weights.data, weights.bytes());
@@ -93,7 +93,7 @@ std::string weights_hash(const parallel::ModelState& state, parallel::DataParall
                           kernels::cast(values, weights);  // frozen bf16
                           hash.update(values.data, values.bytes());
                         });
-  return hash.hex();
+  return groups.world().rank() == 0 ? hash.hex() : "";
 }
 
 }  // namespace tessera::train

@@ -52,14 +52,14 @@ std::vector<std::string> find_obstacles(const CheckpointReader& reader,
     if (fresh) continue;
     if (values == nullptr) {
       obstacles.push_back(parameter.name + " is missing");
-    } else if (!(values->shape == parameter.shape)) {
+    } else if (!(values->shape == parameter.whole)) {
       obstacles.push_back(fmt::format("{} is {} in the checkpoint and {} in the model",
                                       parameter.name, shape_text(values->shape),
-                                      shape_text(parameter.shape)));
+                                      shape_text(parameter.whole)));
     } else if (what == LoadWhat::everything && parameter.trainable) {
       for (StateKind kind : {StateKind::m, StateKind::v}) {
         const formats::ManifestTensor* moment = reader.find(parameter.name, kind);
-        if (moment != nullptr && moment->shape == parameter.shape) continue;
+        if (moment != nullptr && moment->shape == parameter.whole) continue;
         obstacles.push_back(fmt::format("the optimizer's {} of {} is missing or of another shape",
                                         name_of(kind), parameter.name));
       }
@@ -105,25 +105,28 @@ CheckpointWeights::CheckpointWeights(const fs::path& folder, const account::Para
 }
 
 void CheckpointWeights::read(const account::Parameter& parameter, View out) const {
-  reader_->read(*find_values(*reader_, parameter.name), {0, parameter.elements()},
+  reader_->read(*find_values(*reader_, parameter.name), parameter, {0, parameter.elements()},
                 out.reshaped({out.elements()}));
 }
 
-CheckpointHeader load_checkpoint(const fs::path& folder, parallel::ModelState& state, LoadWhat what,
+CheckpointHeader load_checkpoint(const fs::path& folder, const spec::RunConfig& config,
+                                 parallel::ModelState& state, LoadWhat what,
                                  const VerifyShare& share) {
   CheckpointReader reader(folder);
   reader.verify(share.rank, share.ranks);
-  const std::vector<std::string> obstacles = find_obstacles(reader, state.table(), what);
+  const std::vector<std::string> obstacles =
+      find_obstacles(reader, account::parameter_table(config.model, config.lora), what);
   if (!obstacles.empty()) refuse(folder, obstacles);
 
   for (const account::Parameter& parameter : state.table().parameters) {
     const formats::ManifestTensor* values = find_values(reader, parameter.name);
     const parallel::ElementRange range = state.owned_range(parameter);
     if (values == nullptr || range.count == 0) continue;
-    reader.read(*values, range, state.owned(StateKind::master, parameter));
+    reader.read(*values, parameter, range, state.owned(StateKind::master, parameter));
     if (what != LoadWhat::everything || !parameter.trainable) continue;
     for (StateKind kind : {StateKind::m, StateKind::v}) {
-      reader.read(*reader.find(parameter.name, kind), range, state.owned(kind, parameter));
+      reader.read(*reader.find(parameter.name, kind), parameter, range,
+                  state.owned(kind, parameter));
     }
   }
   state.refresh_weights_from_master();

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "core/error.h"
 #include "kernels/elementwise.h"
+#include "train/checkpoint_slices.h"
 #include "train/run_folder.h"
 
 namespace tessera::train {
@@ -58,36 +60,47 @@ std::string contents_of(const formats::Manifest& manifest, const std::string& fi
   return fmt::format("; {} and {} other parameters lie in it, or parts of them", first, others);
 }
 
-/// Calls f(first element in the tensor, first in the block, count) for every stretch of the block
-/// that lies in the run.
+/// Calls f(first element in `wanted`, first in the slice, count) for every stretch of elements that
+/// the two have in common and that are neighbours in both.
 template <class F>
-void visit_stretches(const Shape& shape, const formats::ManifestSlice& slice,
-                     const ElementRange& run, const F& f) {
-  // Trailing dimensions that the block spans whole, and one more, are neighbours in both.
-  int outer = std::min(shape.dims(), Shape::kMaxDims);
+void visit_common(const Block& wanted, const formats::ManifestSlice& slice, const F& f) {
+  const int dims = wanted.shape.dims();
+  std::array<int64_t, Shape::kMaxDims> in_wanted{}, in_slice{}, size{};
+  int64_t elements = 1;
+  for (int dim = 0; dim < dims; ++dim) {
+    const auto d = static_cast<size_t>(dim);
+    const int64_t begin = std::max(wanted.offset[d], slice.offset[d]);
+    const int64_t end =
+        std::min(wanted.offset[d] + wanted.shape[dim], slice.offset[d] + slice.shape[dim]);
+    if (begin >= end) return;
+    in_wanted[d] = begin - wanted.offset[d];
+    in_slice[d] = begin - slice.offset[d];
+    size[d] = end - begin;
+    elements *= size[d];
+  }
+  // Trailing dimensions that both span whole, and one more, are one stretch.
+  int outer = dims;
   int64_t stretch = 1;
   while (outer > 0) {
     --outer;
-    stretch *= slice.shape[outer];
-    if (slice.shape[outer] != shape[outer]) break;
+    const auto d = static_cast<size_t>(outer);
+    stretch *= size[d];
+    if (size[d] != wanted.shape[outer] || size[d] != slice.shape[outer]) break;
   }
-  const int64_t count = slice.shape.elements() == 0 ? 0 : slice.shape.elements() / stretch;
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t at = 0;      // of the stretch's first element in the tensor
-    int64_t stride = 1;  // of a step in this dimension
-    int64_t index = i;   // of the stretch among those of this dimension and the ones before it
-    for (int dim = shape.dims() - 1; dim >= 0; --dim) {
-      int64_t step = slice.offset[static_cast<size_t>(dim)];
-      if (dim < outer) {
-        step += index % slice.shape[dim];
-        index /= slice.shape[dim];
-      }
-      at += step * stride;
-      stride *= shape[dim];
+  for (int64_t i = 0; i < elements / stretch; ++i) {
+    int64_t to = 0, from = 0;
+    int64_t to_stride = 1, from_stride = 1;
+    int64_t index = i;  // of the stretch among those of this dimension and the ones before it
+    for (int dim = dims - 1; dim >= 0; --dim) {
+      const auto d = static_cast<size_t>(dim);
+      const int64_t step = dim < outer ? index % size[d] : 0;
+      if (dim < outer) index /= size[d];
+      to += (in_wanted[d] + step) * to_stride;
+      from += (in_slice[d] + step) * from_stride;
+      to_stride *= wanted.shape[dim];
+      from_stride *= slice.shape[dim];
     }
-    const int64_t first = std::max(at, run.first);
-    const int64_t end = std::min(at + stretch, run.first + run.count);
-    if (first < end) f(first, i * stretch + first - at, end - first);
+    f(to, from, stretch);
   }
 }
 
@@ -125,16 +138,23 @@ const formats::ManifestTensor* CheckpointReader::find(const std::string& name,
   return tensor == states->second.end() ? nullptr : &tensor->second;
 }
 
-void CheckpointReader::read(const formats::ManifestTensor& tensor, const ElementRange& range,
+void CheckpointReader::read(const formats::ManifestTensor& tensor,
+                            const account::Parameter& parameter, const ElementRange& range,
                             View out) {
   CHECK(out.elements() == range.count, "a view of another length than the run");
+  CHECK(tensor.shape == parameter.whole, "a tensor of another shape than the parameter");
+  if (parameter.padding > 0) kernels::zero(out);
   const int64_t element_bytes = core::size_of(tensor.dtype);
+  const std::vector<Block> blocks = held_blocks_of(parameter, range);
   for (const formats::ManifestSlice& slice : tensor.slices) {
-    const std::byte* block = nullptr;
-    visit_stretches(tensor.shape, slice, range, [&](int64_t at, int64_t from, int64_t count) {
-      if (block == nullptr) block = open(slice, tensor.dtype);
-      copy(out.slice(at - range.first, {count}), block + from * element_bytes, tensor.dtype);
-    });
+    const std::byte* data = nullptr;
+    for (const Block& block : blocks) {
+      visit_common(block, slice, [&](int64_t to, int64_t from, int64_t count) {
+        if (data == nullptr) data = open(slice, tensor.dtype);
+        copy(out.slice(block.first - range.first + to, {count}), data + from * element_bytes,
+             tensor.dtype);
+      });
+    }
   }
 }
 

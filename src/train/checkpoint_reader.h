@@ -13,7 +13,7 @@
 
 namespace tessera::train {
 
-/// Reads runs of the tensors of one checkpoint, whatever files and blocks they lie in. Files are
+/// Reads parts of the tensors of one checkpoint, whatever files and blocks they lie in. Files are
 /// mapped when something of them is wanted, so a rank touches what it reads alone.
 class CheckpointReader {
  public:
@@ -31,10 +31,11 @@ class CheckpointReader {
   /// nullptr when the checkpoint keeps no such state of the parameter.
   const formats::ManifestTensor* find(const std::string& name, parallel::StateKind kind) const;
 
-  /// Fills `out`, of as many elements, with a run of the tensor's, converting the dtype where it
-  /// must. Throws RunError that names file and tensor.
-  void read(const formats::ManifestTensor& tensor, const parallel::ElementRange& range,
-            core::View out);
+  /// Fills `out`, of as many elements, with a run of the part of `parameter` that is held here,
+  /// padding with zeros, converting the dtype where it must. `tensor` is of the parameter's whole
+  /// shape. Throws RunError that names file and tensor.
+  void read(const formats::ManifestTensor& tensor, const account::Parameter& parameter,
+            const parallel::ElementRange& range, core::View out);
 
  private:
   const std::byte* open(const formats::ManifestSlice& slice, core::DType dtype);

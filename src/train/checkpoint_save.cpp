@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <span>
+#include <sstream>
 #include <vector>
 
 #include "core/error.h"
@@ -18,6 +21,7 @@ namespace tessera::train {
 namespace fs = std::filesystem;
 using core::ConstView;
 using core::DType;
+using core::Shape;
 using core::View;
 using parallel::StateKind;
 
@@ -29,23 +33,43 @@ std::string file_of(int64_t rank) {
   return fmt::format("rank-{:05d}.safetensors", rank);
 }
 
-formats::FileDigest write_own_file(const fs::path& folder, const parallel::ModelState& state,
-                                   const comm::Communicator& comm) {
+/// What a rank has written, as others learn it: lines of
+/// "NAME KIND DTYPE DIMS WHOLE… OFFSET… SHAPE…".
+struct OwnFile {
+  formats::FileDigest digest;
+  std::string slices;
+};
+
+std::string numbers(std::span<const int64_t> values) {
+  std::string text;
+  for (const int64_t value : values) text += fmt::format(" {}", value);
+  return text;
+}
+
+OwnFile write_own_file(const fs::path& folder, const parallel::ModelState& state,
+                       parallel::MeshGroups& groups) {
   std::vector<formats::NamedTensor> tensors;
+  OwnFile file;
   const auto& parameters = state.table().parameters;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const int64_t begin = state.owned_range(parameters[i]).first;
-    for (const OwnedBlock& slice : slices_of(state, i, comm.size())) {
-      if (slice.rank != comm.rank()) continue;
+    const account::Parameter& parameter = parameters[i];
+    const int64_t begin = state.owned_range(parameter).first;
+    for (const Block& slice : slices_of(state, i, groups.coordinate().dp)) {
       for (StateKind kind : kKinds) {
-        if (!state.has(kind, parameters[i])) continue;
-        const View owned = state.owned(kind, parameters[i]);
-        tensors.push_back({key_of(parameters[i], kind, slice.block),
-                           owned.slice(slice.block.first - begin, slice.block.shape)});
+        if (!state.has(kind, parameter)) continue;
+        const View owned = state.owned(kind, parameter);
+        tensors.push_back({key_of(parameter.name, parameter.whole, kind, slice),
+                           owned.slice(slice.first - begin, slice.shape)});
+        file.slices += fmt::format("{} {} {} {}{}{}{}\n", parameter.name, static_cast<int>(kind),
+                                   static_cast<int>(owned.dtype), parameter.whole.dims(),
+                                   numbers(parameter.whole.sizes()), numbers(slice.offset),
+                                   numbers(slice.shape.sizes()));
       }
     }
   }
-  return formats::write_safetensors((folder / file_of(comm.rank())).string(), tensors);
+  const fs::path path = folder / file_of(groups.world().rank());
+  file.digest = formats::write_safetensors(path.string(), tensors);
+  return file;
 }
 
 /// Every rank's digest, on every rank: 8 bytes of size and 32 hexadecimal digits.
@@ -67,9 +91,54 @@ std::vector<formats::FileDigest> gather_digests(comm::Communicator& comm,
   return digests;
 }
 
-formats::Manifest make_manifest(const parallel::ModelState& state, int64_t num_ranks,
-                                const CheckpointHeader& header,
-                                const std::vector<formats::FileDigest>& digests) {
+/// Every rank's text, at rank 0.
+std::vector<std::string> gather_texts(comm::Communicator& comm, std::string mine) {
+  const auto length = static_cast<int64_t>(mine.size());
+  std::vector<int64_t> lengths(static_cast<size_t>(comm.size()));
+  comm.all_gather(View{lengths.data(), DType::i64, {comm.size()}},
+                  ConstView{&length, DType::i64, {1}});
+  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  if (longest == 0) return std::vector<std::string>(lengths.size());
+  mine.resize(static_cast<size_t>(longest));
+  const bool first_rank = comm.rank() == 0;
+  std::string all(first_rank ? lengths.size() * mine.size() : 0, '\0');
+  comm.gather(View{all.data(), DType::u8, {static_cast<int64_t>(all.size())}},
+              ConstView{mine.data(), DType::u8, {longest}}, 0);
+  std::vector<std::string> texts;
+  for (size_t rank = 0; first_rank && rank < lengths.size(); ++rank) {
+    texts.push_back(all.substr(rank * mine.size(), static_cast<size_t>(lengths[rank])));
+  }
+  return texts;
+}
+
+Shape read_shape(std::istream& line, int dims) {
+  std::array<int64_t, Shape::kMaxDims> sizes{};
+  for (int i = 0; i < dims; ++i) line >> sizes[static_cast<size_t>(i)];
+  return Shape::of({sizes.data(), static_cast<size_t>(dims)});
+}
+
+/// Adds what one rank has written.
+void add_slices(formats::Manifest& manifest, const std::string& file, const std::string& slices) {
+  std::istringstream lines(slices);
+  std::string name;
+  int kind_number = 0, dtype = 0, dims = 0;
+  while (lines >> name >> kind_number >> dtype >> dims) {
+    const auto kind = static_cast<StateKind>(kind_number);
+    formats::ManifestTensor& tensor = manifest.tensors[name][name_of(kind)];
+    tensor.dtype = static_cast<DType>(dtype);
+    tensor.shape = read_shape(lines, dims);
+    Block block;
+    for (int i = 0; i < dims; ++i) lines >> block.offset.emplace_back();
+    block.shape = read_shape(lines, dims);
+    CHECK(!lines.fail(), "a slice that was not told in full");
+    tensor.slices.push_back(
+        {file, key_of(name, tensor.shape, kind, block), block.offset, block.shape});
+  }
+}
+
+formats::Manifest make_manifest(const CheckpointHeader& header,
+                                const std::vector<formats::FileDigest>& digests,
+                                const std::vector<std::string>& slices) {
   formats::Manifest manifest;
   manifest.step = header.step;
   manifest.config = header.config;
@@ -77,22 +146,9 @@ formats::Manifest make_manifest(const parallel::ModelState& state, int64_t num_r
   manifest.sampler_seed = header.sampler_seed;
   manifest.samples = header.samples;
   for (size_t rank = 0; rank < digests.size(); ++rank) {
-    manifest.files[file_of(static_cast<int64_t>(rank))] = digests[rank];
-  }
-  const auto& parameters = state.table().parameters;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const account::Parameter& parameter = parameters[i];
-    formats::ManifestStates& states = manifest.tensors[parameter.name];
-    for (const OwnedBlock& slice : slices_of(state, i, num_ranks)) {
-      for (StateKind kind : kKinds) {
-        if (!state.has(kind, parameter)) continue;
-        formats::ManifestTensor& tensor = states[name_of(kind)];
-        tensor.dtype = state.owned(kind, parameter).dtype;
-        tensor.shape = parameter.shape;
-        tensor.slices.push_back({file_of(slice.rank), key_of(parameter, kind, slice.block),
-                                 slice.block.offset, slice.block.shape});
-      }
-    }
+    const std::string file = file_of(static_cast<int64_t>(rank));
+    manifest.files[file] = digests[rank];
+    add_slices(manifest, file, slices[rank]);
   }
   return manifest;
 }
@@ -100,8 +156,8 @@ formats::Manifest make_manifest(const parallel::ModelState& state, int64_t num_r
 }  // namespace
 
 void save_checkpoint(const fs::path& folder, const parallel::ModelState& state,
-                     parallel::DataParallel& dp, const CheckpointHeader& header) {
-  comm::Communicator& comm = dp.all();
+                     parallel::MeshGroups& groups, const CheckpointHeader& header) {
+  comm::Communicator& comm = groups.world();
   const fs::path temporary = folder.string() + ".tmp";
   const bool first_rank = comm.rank() == 0;
   try {
@@ -110,12 +166,13 @@ void save_checkpoint(const fs::path& folder, const parallel::ModelState& state,
       fs::remove_all(temporary);
       fs::create_directories(temporary);
     });
-    formats::FileDigest digest;
-    agree(comm, [&] { digest = write_own_file(temporary, state, comm); });
-    const std::vector<formats::FileDigest> digests = gather_digests(comm, digest);
+    OwnFile file;
+    agree(comm, [&] { file = write_own_file(temporary, state, groups); });
+    const std::vector<formats::FileDigest> digests = gather_digests(comm, file.digest);
+    const std::vector<std::string> slices = gather_texts(comm, std::move(file.slices));
     agree(comm, [&] {
       if (!first_rank) return;
-      const formats::Manifest manifest = make_manifest(state, comm.size(), header, digests);
+      const formats::Manifest manifest = make_manifest(header, digests, slices);
       write_file_atomically(temporary / "manifest.json", formats::to_json(manifest));
       core::sync_to_disk(temporary.string());
       put_in_place(temporary, folder);

@@ -14,7 +14,7 @@ namespace {
 /// Cuts elements [first, end) of the part of a tensor where the first `dim` coordinates are those
 /// of `at`.
 void cut(const Shape& shape, int dim, std::vector<int64_t>& at, int64_t before, int64_t first,
-         int64_t end, std::vector<FlatBlock>& blocks) {
+         int64_t end, std::vector<Block>& blocks) {
   int64_t inner = 1;  // elements of one step in this dimension
   for (int i = dim + 1; i < shape.dims(); ++i) inner *= shape[i];
   while (first < end) {
@@ -28,7 +28,7 @@ void cut(const Shape& shape, int dim, std::vector<int64_t>& at, int64_t before, 
       continue;
     }
     const int64_t rows = (end - first) / inner;
-    FlatBlock block;
+    Block block;
     block.first = before + first;
     block.offset = at;
     std::vector<int64_t> sizes(at.size(), 1);
@@ -45,8 +45,8 @@ void cut(const Shape& shape, int dim, std::vector<int64_t>& at, int64_t before, 
 
 }  // namespace
 
-std::vector<FlatBlock> blocks_of(const Shape& shape, const ElementRange& range) {
-  std::vector<FlatBlock> blocks;
+std::vector<Block> blocks_of(const Shape& shape, const ElementRange& range) {
+  std::vector<Block> blocks;
   if (shape.dims() == 0) {
     if (range.count > 0) blocks.resize(1);
     return blocks;
@@ -56,27 +56,36 @@ std::vector<FlatBlock> blocks_of(const Shape& shape, const ElementRange& range) 
   return blocks;
 }
 
-std::vector<OwnedBlock> slices_of(const parallel::ModelState& state, size_t parameter,
-                                  int64_t num_ranks) {
-  const account::Parameter& owned = state.table().parameters[parameter];
-  // Shards are neighbours, and the owners of one are as far apart as there are shards.
-  const int64_t shards = state.is_split(owned) ? state.sharding().shards : 1;
-  const int64_t turn = static_cast<int64_t>(parameter) % (num_ranks / shards);
-  std::vector<OwnedBlock> slices;
-  for (int64_t shard = 0; shard < shards; ++shard) {
-    for (FlatBlock& block : blocks_of(owned.shape, state.owned_range(owned, shard))) {
-      slices.push_back({turn * shards + shard, std::move(block)});
-    }
-  }
-  return slices;
+std::vector<Block> held_blocks_of(const account::Parameter& parameter, const ElementRange& range) {
+  const int64_t rows = parameter.shape[0];
+  const int64_t real = (rows - parameter.padding) * (parameter.elements() / rows);
+  const int64_t end = std::min(range.first + range.count, real);
+  if (range.first >= end) return {};
+  std::vector<Block> blocks = blocks_of(parameter.shape, {range.first, end - range.first});
+  if (parameter.cut < 0) return blocks;
+  for (Block& block : blocks) block.offset[static_cast<size_t>(parameter.cut)] += parameter.begin;
+  return blocks;
 }
 
-std::string key_of(const account::Parameter& parameter, parallel::StateKind kind,
-                   const FlatBlock& block) {
+std::vector<Block> slices_of(const parallel::ModelState& state, size_t parameter,
+                             int64_t data_parallel_rank) {
+  const account::Parameter& owned = state.table().parameters[parameter];
+  if (!owned.counted) return {};
+  // Shards are neighbours, and the owners of one are as far apart as there are shards.
+  const account::Sharding& sharding = state.sharding();
+  const int64_t num_ranks = sharding.shards * sharding.replicas;
+  const int64_t shards = state.is_split(owned) ? sharding.shards : 1;
+  const int64_t turn = static_cast<int64_t>(parameter) % (num_ranks / shards);
+  if (data_parallel_rank / shards != turn) return {};
+  return held_blocks_of(owned, state.owned_range(owned));
+}
+
+std::string key_of(const std::string& parameter, const Shape& whole, parallel::StateKind kind,
+                   const Block& block) {
   std::string key = kind == parallel::StateKind::weights
-                        ? parameter.name
-                        : fmt::format("{}.{}", name_of(kind), parameter.name);
-  if (block.shape == parameter.shape) return key;
+                        ? parameter
+                        : fmt::format("{}.{}", name_of(kind), parameter);
+  if (block.shape == whole) return key;
   for (size_t i = 0; i < block.offset.size(); ++i) {
     key += fmt::format("{}{}:{}", i == 0 ? "[" : ", ", block.offset[i],
                        block.offset[i] + block.shape[static_cast<int>(i)]);

@@ -154,7 +154,7 @@ Converted convert_to_checkpoint(const WeightsPath& weights, const Conversion& co
     source.read(parameter, state.whole(parallel::StateKind::weights, parameter));
   }
   const fs::path inside = folder.path() / "checkpoint";
-  parallel::DataParallel alone;
+  parallel::MeshGroups alone;
   save_checkpoint(inside, state, alone,
                   {0, config.training.seed, 0, formats::to_toml(config), "dp=1"});
   for (const auto& entry : fs::directory_iterator(inside)) {

@@ -214,7 +214,8 @@ std::vector<std::string> load_weights(const WeightsPath& weights, const spec::Ru
                                       parallel::ModelState& state, LoadWhat what,
                                       const VerifyShare& share) {
   if (weights.kind != WeightsKind::checkpoint) return load_foreign(weights, config, state);
-  return check_same_model(load_checkpoint(weights.path, state, what, share), config, weights.path,
+  return check_same_model(load_checkpoint(weights.path, config, state, what, share), config,
+                          weights.path,
                           /*resuming=*/false);
 }
 

@@ -206,7 +206,7 @@ void Run::claim_folder() {
 void Run::resume_from(const std::filesystem::path& checkpoint) {
   CheckpointHeader header;
   agree(comm_, [&] {
-    header = load_checkpoint(checkpoint, replica_->state(), LoadWhat::everything,
+    header = load_checkpoint(checkpoint, config_, replica_->state(), LoadWhat::everything,
                              {comm_.rank(), comm_.size()});
     check_same_model(header, config_, checkpoint, /*resuming=*/true);
     if (header.sampler_seed != config_.training.seed) {
@@ -376,7 +376,7 @@ void Run::save(int64_t step) {
   const CheckpointHeader header{step, config_.training.seed,
                                 origin_.sample_of(step + 1, config_.training.global_batch_size),
                                 formats::to_toml(config_), layout()};
-  save_checkpoint(folder_.checkpoint(step), replica_->state(), groups_->data_parallel(), header);
+  save_checkpoint(folder_.checkpoint(step), replica_->state(), *groups_, header);
   if (is_first_rank()) {
     prune_checkpoints(folder_.checkpoints(), config_.checkpoint.keep_latest_k, step);
   }
@@ -407,7 +407,7 @@ Summary Run::summarise(int64_t last_step) {
   summary_.bubble_measured = bubble_sum_ / static_cast<double>(steps_done_);
   summary_.predicted = prediction_;
   summarise_ranks();
-  summary_.weights_hash = weights_hash(replica_->state(), groups_->data_parallel());
+  summary_.weights_hash = weights_hash(replica_->state(), *groups_);
   summary_.run_dir = folder_.root.string();
   agree(comm_, [&] {
     if (is_first_rank()) write_file_atomically(folder_.summary(), to_json(summary_) + "\n");

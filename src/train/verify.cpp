@@ -7,12 +7,12 @@
 #include <cstring>
 #include <map>
 
-#include "formats/hash.h"
 #include "kernels/adamw.h"
 #include "kernels/elementwise.h"
 #include "kernels/fixed_point.h"
 #include "parallel/whole_state.h"
 #include "train/checkpoint.h"
+#include "train/copy_hashes.h"
 #include "train/start_weights.h"
 #include "train/summary.h"
 #include "train/train_step.h"
@@ -39,43 +39,28 @@ std::vector<float> as_floats(ConstView values) {
   return copy;
 }
 
-/// The norm of every gradient, and at the first step the gradients; nothing of what is frozen. On
-/// rank 0, while all take part.
-void record_gradients(parallel::Replica& replica, bool first_step, VerifyRecord& record) {
-  const bool recording = replica.groups().data_parallel().all().rank() == 0;
+/// The norm of every gradient of the model `table`, and at the first step the gradients; nothing of
+/// what is frozen. On rank 0, while all take part.
+void record_gradients(const account::ParameterTable& table, parallel::Replica& replica,
+                      parallel::MeshGroups& groups, bool first_step, VerifyRecord& record) {
   std::map<std::string, double> norms;
   std::map<std::string, std::vector<float>> gradients;
-  parallel::visit_whole(replica.state(), replica.groups().data_parallel(),
-                        parallel::StateKind::gradients,
+  parallel::visit_whole(replica.state(), groups, parallel::StateKind::gradients,
                         [&](const account::Parameter& parameter, ConstView values) {
-                          if (!recording) return;
                           norms[parameter.name] = std::sqrt(kernels::sum_of_squares(values));
                           if (first_step) gradients[parameter.name] = as_floats(values);
                         });
-  if (!recording) return;
-  for (const account::Parameter& parameter : replica.table().parameters) {
+  if (groups.world().rank() != 0) return;
+  for (const account::Parameter& parameter : table.parameters) {
     record.tensor_norms.push_back(norms[parameter.name]);
     if (first_step) record.gradients.push_back(gradients[parameter.name]);
   }
 }
 
-/// A hash of the weights that this rank computes with, which have to be those of all ranks. 64 of
-/// its bits are enough to tell ranks apart.
-uint64_t hash_of_weights(parallel::Replica& replica) {
-  parallel::ModelState& state = replica.state();
-  formats::Xxh3 hash;
-  const auto add = [&](const account::Parameter&, ConstView values) {
-    hash.update(values.data, values.bytes());
-  };
-  if (state.sharding().shards_weights()) {
-    parallel::visit_whole(state, replica.groups().data_parallel(), parallel::StateKind::weights,
-                          add);
-  } else {
-    for (const account::Parameter& parameter : replica.table().parameters) {
-      add(parameter, state.parameters().get(parameter).value);
-    }
-  }
-  return std::stoull(hash.hex().substr(0, 16), nullptr, 16);
+/// Neighbouring tensor-parallel ranks that hold the same key-value heads.
+int64_t kv_copies_of(const spec::RunConfig& config) {
+  const int64_t kv_heads = spec::resolved(config.model).num_key_value_heads;
+  return std::max<int64_t>(1, config.parallelism.tensor_parallel_degree / kv_heads);
 }
 
 }  // namespace
@@ -94,22 +79,22 @@ VerifyRecord record_run(const spec::RunConfig& config, const data::Dataset& data
   const BatchLoader loader(dataset, config.training, static_cast<int>(groups.mesh().dp),
                            static_cast<int>(groups.coordinate().dp), SampleOrigin{});
 
+  const account::ParameterTable table = account::parameter_table(config.model, config.lora);
   VerifyRecord record;
   for (int64_t step = 1; step <= steps; ++step) {
     const StepResult result = train_step.compute_gradients(loader, step);
     record.losses.push_back(result.loss);
     record.grad_norms.push_back(result.grad_norm);
-    record_gradients(replica, step == 1, record);
+    record_gradients(table, replica, groups, step == 1, record);
     train_step.update(result);
   }
 
-  const uint64_t hash = hash_of_weights(replica);
-  record.rank_hashes.resize(static_cast<size_t>(comm.size()));
-  comm.all_gather(View{record.rank_hashes.data(), DType::i64, {comm.size()}},
-                  ConstView{&hash, DType::i64, {1}});
-  parallel::visit_whole(replica.state(), groups.data_parallel(), parallel::StateKind::master,
+  const std::vector<CopyHashes> hashes =
+      gather_copy_hashes(hash_copies(replica.state(), groups), groups);
+  record.differing_copy = find_differing_copy(hashes, groups.mesh(), kv_copies_of(config));
+  parallel::visit_whole(replica.state(), groups, parallel::StateKind::master,
                         [&](const account::Parameter&, ConstView values) {
-                          if (comm.rank() == 0) record.weights.push_back(as_floats(values));
+                          record.weights.push_back(as_floats(values));
                         });
   return record;
 }
@@ -235,12 +220,7 @@ LayoutVerdict compare(const VerifyRecord& reference, const VerifyRecord& record,
                     record.grad_norms == reference.grad_norms &&
                     record.weights == reference.weights;
   verdict.why = explain(verdict, tolerance);
-  const auto odd = std::find_if(record.rank_hashes.begin(), record.rank_hashes.end(),
-                                [&](uint64_t hash) { return hash != record.rank_hashes[0]; });
-  if (odd != record.rank_hashes.end()) {
-    verdict.why = fmt::format("rank {} ends with other weights than rank 0",
-                              odd - record.rank_hashes.begin());
-  }
+  if (!record.differing_copy.empty()) verdict.why = record.differing_copy;
   verdict.ok = verdict.why.empty();
   if (!verdict.ok) find_first_divergence(reference, record, names, tolerance, verdict);
   return verdict;

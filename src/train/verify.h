@@ -21,7 +21,7 @@ struct VerifyRecord {
   std::vector<double> tensor_norms;           ///< [steps, parameters]: L2 of each reduced gradient
   std::vector<std::vector<float>> gradients;  ///< [parameters][elements]: the first step's
   std::vector<std::vector<float>> weights;    ///< [parameters][elements]: masters after the last
-  std::vector<uint64_t> rank_hashes;          ///< [ranks]: of the masters after the last step
+  std::string differing_copy;  ///< which ranks end with other copies of weights; empty: none
 };
 
 /// Trains `steps` steps of `config` (resolved for comm's world) and records them. Collective; the

@@ -4,8 +4,8 @@
 #include "formats/safetensors.h"
 #include "train/verify.h"
 
-// A record is a safetensors file: losses, grad_norms, tensor_norms, rank_hashes, and for parameter
-// i of the table gradients.i and weights.i.
+// A record is a safetensors file: losses, grad_norms, tensor_norms, differing_copy, and for
+// parameter i of the table gradients.i and weights.i.
 
 namespace tessera::train {
 
@@ -18,9 +18,9 @@ core::ConstView as_view(const std::vector<T>& values, DType dtype) {
   return {values.data(), dtype, {static_cast<int64_t>(values.size())}};
 }
 
-template <class T>
+template <class Values>
 void read_into(const formats::SafetensorsFile& file, const std::string& name, DType dtype,
-               std::vector<T>& values) {
+               Values& values) {
   const formats::SafetensorsEntry* entry = file.find(name);
   CHECK(entry != nullptr && entry->dtype == dtype, "a record without " + name);
   values.resize(static_cast<size_t>(entry->shape.elements()));
@@ -34,7 +34,10 @@ void save_record(const std::filesystem::path& path, const VerifyRecord& record) 
       {"losses", as_view(record.losses, DType::f64)},
       {"grad_norms", as_view(record.grad_norms, DType::f64)},
       {"tensor_norms", as_view(record.tensor_norms, DType::f64)},
-      {"rank_hashes", as_view(record.rank_hashes, DType::i64)}};
+      {"differing_copy",
+       {record.differing_copy.data(),
+        DType::u8,
+        {static_cast<int64_t>(record.differing_copy.size())}}}};
   for (size_t i = 0; i < record.weights.size(); ++i) {
     const std::string at = std::to_string(i);
     tensors.push_back({"gradients." + at, as_view(record.gradients[i], DType::f32)});
@@ -49,7 +52,7 @@ VerifyRecord load_record(const std::filesystem::path& path) {
   read_into(file, "losses", DType::f64, record.losses);
   read_into(file, "grad_norms", DType::f64, record.grad_norms);
   read_into(file, "tensor_norms", DType::f64, record.tensor_norms);
-  read_into(file, "rank_hashes", DType::i64, record.rank_hashes);
+  read_into(file, "differing_copy", DType::u8, record.differing_copy);
   for (size_t i = 0; file.find("weights." + std::to_string(i)) != nullptr; ++i) {
     read_into(file, "gradients." + std::to_string(i), DType::f32, record.gradients.emplace_back());
     read_into(file, "weights." + std::to_string(i), DType::f32, record.weights.emplace_back());

@@ -5,6 +5,9 @@
 #include <map>
 #include <set>
 
+#include "account/model_part.h"
+#include "spec/mesh.h"
+
 namespace tessera::train {
 namespace {
 
@@ -12,7 +15,7 @@ using core::Shape;
 using parallel::ElementRange;
 
 TEST(CheckpointSlices, CutARunOfAMatrixIntoTheRestOfARowWholeRowsAndTheBeginningOfARow) {
-  const std::vector<FlatBlock> blocks = blocks_of({10, 7}, {5, 7 * 4});
+  const std::vector<Block> blocks = blocks_of({10, 7}, {5, 7 * 4});
   ASSERT_EQ(blocks.size(), 3u);
   EXPECT_EQ(blocks[0].offset, (std::vector<int64_t>{0, 5}));
   EXPECT_EQ(blocks[0].shape, (Shape{1, 2}));
@@ -38,7 +41,7 @@ TEST(CheckpointSlices, HoldEveryElementOfEveryRunOnceAndInOrder) {
     for (int64_t first = 0; first < 24; ++first) {
       for (int64_t end = first; end <= 24; ++end) {
         int64_t next = first;
-        for (const FlatBlock& block : blocks_of(shape, {first, end - first})) {
+        for (const Block& block : blocks_of(shape, {first, end - first})) {
           ASSERT_EQ(block.first, next);
           int64_t at = 0;
           for (int dim = 0; dim < shape.dims(); ++dim) {
@@ -61,58 +64,93 @@ TEST(CheckpointSlices, HoldEveryElementOfEveryRunOnceAndInOrder) {
   }
 }
 
-/// A GPT-2 whose sizes divide by nothing.
-account::ParameterTable odd_table(int64_t lora_rank = 0) {
-  spec::ModelConfig model = spec::family_defaults(spec::Architecture::gpt2);
-  model.hidden_size = 20;
-  model.num_hidden_layers = 2;
-  model.num_attention_heads = 4;
-  model.vocab_size = 67;
-  model.max_position_embeddings = 9;
-  spec::LoraConfig lora;
-  lora.rank = lora_rank;
-  return account::parameter_table(spec::resolved(model), lora);
+/// A model whose sizes divide by little, over data-parallel ranks in a stage of ZeRO.
+spec::RunConfig odd_config(int64_t stage, int64_t shards, int64_t replicas) {
+  spec::RunConfig config;
+  config.model = spec::family_defaults(spec::Architecture::llama);
+  config.model.hidden_size = 20;
+  config.model.intermediate_size = 36;
+  config.model.num_hidden_layers = 2;
+  config.model.num_attention_heads = 4;
+  config.model.num_key_value_heads = 2;
+  config.model.vocab_size = 67;
+  config.model.tie_word_embeddings = true;
+  config.parallelism.zero_stage = stage;
+  config.parallelism.shard_degree = shards;
+  config.parallelism.data_parallel_degree = shards * replicas;
+  return spec::resolved(config, shards * replicas);
+}
+
+spec::RunConfig in_mesh(spec::RunConfig config, int64_t tp, int64_t pp) {
+  config.parallelism.tensor_parallel_degree = tp;
+  config.parallelism.pipeline_parallel_degree = pp;
+  return config;
+}
+
+/// Adds one to every element of a block of a tensor.
+void count(const Block& block, const Shape& whole, std::vector<int>& times) {
+  for (int64_t i = 0; i < block.shape.elements(); ++i) {
+    int64_t at = 0, stride = 1, index = i;
+    for (int dim = whole.dims() - 1; dim >= 0; --dim) {
+      at += (block.offset[static_cast<size_t>(dim)] + index % block.shape[dim]) * stride;
+      index /= block.shape[dim];
+      stride *= whole[dim];
+    }
+    ++times.at(static_cast<size_t>(at));
+  }
 }
 
 TEST(CheckpointSlices, OfAllRanksHoldEveryElementOnceInEveryLayout) {
+  std::vector<spec::RunConfig> layouts = {odd_config(0, 1, 3), odd_config(1, 5, 1),
+                                          odd_config(2, 2, 3), odd_config(3, 7, 1),
+                                          odd_config(3, 3, 2)};
+  layouts.push_back(in_mesh(odd_config(0, 1, 2), 4, 1));
+  layouts.push_back(in_mesh(odd_config(3, 3, 1), 2, 2));
+  layouts.push_back(in_mesh(odd_config(1, 2, 2), 4, 2));
   for (const int64_t lora_rank : {0, 3}) {
-    const account::ParameterTable table = odd_table(lora_rank);
-    for (const account::Sharding& sharding :
-         {account::Sharding{0, 1, 3}, account::Sharding{1, 5, 1}, account::Sharding{2, 2, 3},
-          account::Sharding{3, 7, 1}, account::Sharding{3, 3, 2}}) {
-      const int64_t ranks = sharding.shards * sharding.replicas;
-      core::MemoryLedger ledger;
-      const parallel::ModelState state(table, spec::TrainingConfig{}, /*for_training=*/true, ledger,
-                                       {sharding, 0});
-      std::set<int64_t> writers;
-      for (size_t i = 0; i < table.parameters.size(); ++i) {
-        const account::Parameter& parameter = table.parameters[i];
-        std::set<std::string> keys;
-        int64_t next = 0;
-        for (const OwnedBlock& slice : slices_of(state, i, ranks)) {
-          ASSERT_EQ(slice.block.first, next) << parameter.name;
-          next += slice.block.shape.elements();
-          ASSERT_LT(slice.rank, ranks);
-          writers.insert(slice.rank);
-          EXPECT_TRUE(keys.insert(key_of(parameter, parallel::StateKind::m, slice.block)).second);
-          if (!state.is_split(parameter)) continue;
-          // It is the writer's own.
-          const ElementRange own = state.owned_range(parameter, slice.rank % sharding.shards);
-          EXPECT_GE(slice.block.first, own.first);
-          EXPECT_LE(next, own.first + own.count);
-        }
-        EXPECT_EQ(next, parameter.elements()) << parameter.name;
+    for (spec::RunConfig config : layouts) {
+      config.lora.rank = lora_rank;
+      const spec::Mesh mesh = spec::mesh_of(config.parallelism);
+      const account::Sharding sharding = account::sharding_of(config.parallelism);
+      std::map<std::string, std::vector<int>> times;
+      for (const auto& parameter : account::parameter_table(config.model, config.lora).parameters) {
+        times[parameter.name].resize(static_cast<size_t>(parameter.elements()));
       }
-      EXPECT_EQ(static_cast<int64_t>(writers.size()), ranks) << "a rank that writes nothing";
+      for (int64_t rank = 0; rank < mesh.size(); ++rank) {
+        const int64_t dp = mesh.at(rank).dp;
+        const account::ParameterTable table =
+            account::parameter_table(config.model, config.lora, account::part_of(config, rank));
+        core::MemoryLedger ledger;
+        const parallel::ModelState state(table, config.training, /*for_training=*/true, ledger,
+                                         {sharding, dp % sharding.shards});
+        bool writes = false;
+        std::set<std::string> keys;
+        for (size_t i = 0; i < table.parameters.size(); ++i) {
+          const account::Parameter& parameter = table.parameters[i];
+          const ElementRange own = state.owned_range(parameter);
+          for (const Block& slice : slices_of(state, i, dp)) {
+            writes = true;
+            EXPECT_GE(slice.first, own.first);
+            EXPECT_LE(slice.first + slice.shape.elements(), own.first + own.count);
+            count(slice, parameter.whole, times[parameter.name]);
+            EXPECT_TRUE(
+                keys.insert(key_of(parameter.name, parameter.whole, parallel::StateKind::m, slice))
+                    .second);
+          }
+        }
+        EXPECT_TRUE(writes) << "rank " << rank << " writes nothing";
+      }
+      for (const auto& [name, counts] : times) {
+        EXPECT_EQ(counts, std::vector<int>(counts.size(), 1)) << name;
+      }
     }
   }
 }
 
 TEST(CheckpointSlices, AreNamedByWhatTheyHold) {
-  const account::ParameterTable table = odd_table();
-  const account::Parameter& embedding = *table.find(0, account::Role::token_embedding);
+  const Shape shape{67, 20};
   const auto key = [&](parallel::StateKind kind, const ElementRange& range) {
-    return key_of(embedding, kind, blocks_of(embedding.shape, range).at(0));
+    return key_of("model.embed_tokens.weight", shape, kind, blocks_of(shape, range).at(0));
   };
   EXPECT_EQ(key(parallel::StateKind::weights, {0, 67 * 20}), "model.embed_tokens.weight");
   EXPECT_EQ(key(parallel::StateKind::m, {0, 67 * 20}), "m.model.embed_tokens.weight");

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <mutex>
 
+#include "account/model_part.h"
 #include "core/error.h"
 #include "formats/config_io.h"
 #include "formats/manifest.h"
@@ -28,13 +30,14 @@ using core::View;
 using parallel::StateKind;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
-/// Sizes that divide by nothing.
+/// Sizes that divide by little.
 spec::RunConfig odd_config(spec::Precision precision, int64_t lora_rank = 0) {
   spec::RunConfig config;
   config.model = lora_rank > 0 ? toy_llama() : spec::family_defaults(spec::Architecture::gpt2);
   config.model.hidden_size = 20;
-  config.model.intermediate_size = 33;
+  config.model.intermediate_size = 36;
   config.model.num_hidden_layers = 2;
   config.model.num_attention_heads = 4;
   config.model.vocab_size = 67;
@@ -53,20 +56,42 @@ float telltale(const account::Parameter& parameter, StateKind kind, int64_t i) {
   return static_cast<float>(bits[0] % 1'000'003) * 1e-6F - 0.5F;
 }
 
-std::vector<float> telltales(const account::Parameter& parameter, StateKind kind, int64_t first,
-                             int64_t count) {
-  std::vector<float> values;
-  for (int64_t i = first; i < first + count; ++i) values.push_back(telltale(parameter, kind, i));
+/// Those of a run of the part that is held of a parameter; padding is 0.
+std::vector<float> telltales(const account::Parameter& parameter, StateKind kind,
+                             const parallel::ElementRange& range) {
+  std::vector<float> values(static_cast<size_t>(range.count), 0.0F);
+  account::for_each_run(parameter, range.first, range.count,
+                        [&](int64_t in_whole, int64_t in_part, int64_t count) {
+                          for (int64_t i = 0; i < count; ++i) {
+                            values[static_cast<size_t>(in_part - range.first + i)] =
+                                telltale(parameter, kind, in_whole + i);
+                          }
+                        });
   return values;
+}
+
+/// shards · replicas data-parallel ranks in a stage of ZeRO, each of tp · pp.
+struct Layout {
+  int64_t stage = 0, shards = 1, replicas = 1, tp = 1, pp = 1;
+};
+
+spec::RunConfig in_layout(spec::RunConfig config, const Layout& layout) {
+  config.parallelism.zero_stage = layout.stage;
+  config.parallelism.shard_degree = layout.shards;
+  config.parallelism.data_parallel_degree = layout.shards * layout.replicas;
+  config.parallelism.tensor_parallel_degree = layout.tp;
+  config.parallelism.pipeline_parallel_degree = layout.pp;
+  return config;
 }
 
 /// A rank of a layout with its state.
 struct Rank {
-  Rank(const spec::RunConfig& run, comm::Communicator& comm, const account::Sharding& sharding)
+  Rank(const spec::RunConfig& run, comm::Communicator& comm)
       : config(run),
-        dp(comm, sharding),
-        table(account::parameter_table(run.model, run.lora)),
-        state(table, run.training, /*for_training=*/true, ledger, {sharding, dp.shard_rank()}) {}
+        groups(comm, run),
+        table(account::parameter_table(run.model, run.lora, account::part_of(run, comm.rank()))),
+        state(table, run.training, /*for_training=*/true, ledger,
+              {groups.data_parallel().sharding(), groups.data_parallel().shard_rank()}) {}
 
   void fill() {
     for (const account::Parameter& parameter : table.parameters) {
@@ -74,7 +99,7 @@ struct Rank {
         if (kind != StateKind::master && !parameter.trainable) continue;
         const parallel::ElementRange range = state.owned_range(parameter);
         if (range.count == 0) continue;
-        const std::vector<float> values = telltales(parameter, kind, range.first, range.count);
+        const std::vector<float> values = telltales(parameter, kind, range);
         kernels::cast(state.owned(kind, parameter),
                       ConstView{values.data(), DType::f32, {range.count}});
       }
@@ -82,55 +107,91 @@ struct Rank {
     state.refresh_weights_from_master();
   }
   void save(const fs::path& folder) {
-    save_checkpoint(folder, state, dp, {7, 5, 84, formats::to_toml(config), "as told"});
+    save_checkpoint(folder, state, groups, {7, 5, 84, formats::to_toml(config), "as told"});
   }
-  /// All is as fill() leaves it, rounded where it is held in bf16.
+  void load(const fs::path& folder, LoadWhat what = LoadWhat::everything) {
+    const CheckpointHeader header = load_checkpoint(folder, config, state, what);
+    EXPECT_EQ(header.samples, 84);
+  }
+  /// All is as fill() leaves it, rounded where it is held in bf16: on this rank, and what rank 0
+  /// makes of all ranks'.
   void expect_filled(const std::string& what) {
     for (const StateKind kind :
          {StateKind::weights, StateKind::master, StateKind::m, StateKind::v}) {
-      parallel::visit_whole(state, dp, kind, [&](const auto& parameter, ConstView values) {
+      const auto expect = [&](const account::Parameter& parameter, ConstView values) {
         const bool moment = kind == StateKind::m || kind == StateKind::v;
         std::vector<float> expected =
-            telltales(parameter, moment ? kind : StateKind::master, 0, parameter.elements());
+            telltales(parameter, moment ? kind : StateKind::master, {0, parameter.elements()});
         if (values.dtype == DType::bf16) {
           for (float& value : expected) value = static_cast<float>(core::bf16(value));
         }
         std::vector<float> actual(expected.size());
         kernels::cast(View{actual.data(), DType::f32, {values.elements()}}, values);
         EXPECT_EQ(actual, expected) << what << ": " << name_of(kind) << " of " << parameter.name;
+      };
+      parallel::visit_part(state, groups.data_parallel(), kind, expect);
+      if (groups.mesh().tp * groups.mesh().pp == 1) continue;  // that was all
+      std::vector<std::string> visited;
+      parallel::visit_whole(state, groups, kind, [&](const auto& parameter, ConstView values) {
+        expect(parameter, values);
+        visited.push_back(parameter.name);
       });
+      if (groups.world().rank() == 0) {
+        EXPECT_EQ(visited, names_with(kind)) << what;
+      }
     }
+  }
+  /// Of the whole model, in order, those that have such a state.
+  std::vector<std::string> names_with(StateKind kind) const {
+    const bool base = kind == StateKind::weights || kind == StateKind::master;
+    std::vector<std::string> names;
+    for (const auto& parameter : account::parameter_table(config.model, config.lora).parameters) {
+      if (base || parameter.trainable) names.push_back(parameter.name);
+    }
+    return names;
   }
 
   spec::RunConfig config;
-  parallel::DataParallel dp;
+  parallel::MeshGroups groups;
   account::ParameterTable table;
   core::MemoryLedger ledger;
   parallel::ModelState state;
 };
 
-const std::vector<account::Sharding> kLayouts = {{0, 1, 1}, {0, 1, 3}, {1, 2, 1}, {1, 3, 1},
-                                                 {2, 2, 1}, {2, 5, 1}, {3, 2, 1}, {3, 3, 1},
-                                                 {3, 7, 1}, {3, 2, 2}, {1, 2, 3}};
+const std::vector<Layout> kLayouts = {{0, 1, 1}, {0, 1, 3}, {1, 2, 1}, {1, 3, 1},
+                                      {2, 2, 1}, {2, 5, 1}, {3, 2, 1}, {3, 3, 1},
+                                      {3, 7, 1}, {3, 2, 2}, {1, 2, 3}};
+/// With other axes than data parallelism. Two key-value heads over four ranks are copied.
+const std::vector<Layout> kMeshes = {{0, 1, 1, 2}, {0, 1, 1, 4},    {0, 1, 1, 1, 2},
+                                     {3, 3, 1, 2}, {1, 2, 1, 1, 2}, {2, 2, 1, 2, 2},
+                                     {3, 2, 2, 2}, {0, 1, 2, 2, 2}};
 
-std::string text_of(const account::Sharding& s) {
-  return "stage " + std::to_string(s.stage) + " on " + std::to_string(s.shards) + " x " +
-         std::to_string(s.replicas);
+std::string text_of(const Layout& layout) {
+  return "stage " + std::to_string(layout.stage) + " on " + std::to_string(layout.shards) + " x " +
+         std::to_string(layout.replicas) + " of tp " + std::to_string(layout.tp) + " pp " +
+         std::to_string(layout.pp);
+}
+
+std::vector<Layout> all_layouts() {
+  std::vector<Layout> layouts = kLayouts;
+  layouts.insert(layouts.end(), kMeshes.begin(), kMeshes.end());
+  return layouts;
 }
 
 class CheckpointTest : public testing::Test {
  protected:
-  void on_ranks(const spec::RunConfig& config, const account::Sharding& sharding,
+  void on_ranks(const spec::RunConfig& model, const Layout& layout,
                 const std::function<void(Rank&)>& work) const {
-    const int ranks = static_cast<int>(sharding.shards * sharding.replicas);
+    const spec::RunConfig config = in_layout(model, layout);
+    const auto ranks = static_cast<int>(spec::mesh_of(config.parallelism).size());
     run_thread_ranks({ranks, ranks}, {}, [&](comm::Communicator& comm) {
-      Rank rank(config, comm, sharding);
+      Rank rank(config, comm);
       work(rank);
     });
   }
-  void save(const spec::RunConfig& config, const account::Sharding& sharding) const {
+  void save(const spec::RunConfig& config, const Layout& layout) const {
     fs::remove_all(checkpoint_);
-    on_ranks(config, sharding, [&](Rank& rank) {
+    on_ranks(config, layout, [&](Rank& rank) {
       rank.fill();
       rank.save(checkpoint_);
     });
@@ -138,7 +199,7 @@ class CheckpointTest : public testing::Test {
   std::string refusal() const {
     try {
       on_ranks(odd_config(spec::Precision::fp32), {0, 1, 1},
-               [&](Rank& rank) { load_checkpoint(checkpoint_, rank.state, LoadWhat::everything); });
+               [&](Rank& rank) { rank.load(checkpoint_); });
     } catch (const core::RunError& error) {
       return error.what();
     }
@@ -156,13 +217,11 @@ TEST_F(CheckpointTest, OfAnyLayoutIsReadByAnyOther) {
   for (const auto precision : {spec::Precision::fp32, spec::Precision::bf16}) {
     for (const int64_t lora_rank : {0, 3}) {
       const spec::RunConfig config = odd_config(precision, lora_rank);
-      for (const account::Sharding& saved : kLayouts) {
+      for (const Layout& saved : kLayouts) {
         save(config, saved);
-        for (const account::Sharding& loaded : kLayouts) {
+        for (const Layout& loaded : kLayouts) {
           on_ranks(config, loaded, [&](Rank& rank) {
-            const CheckpointHeader header =
-                load_checkpoint(checkpoint_, rank.state, LoadWhat::everything);
-            EXPECT_EQ(header.samples, 84);
+            rank.load(checkpoint_);
             rank.expect_filled(text_of(saved) + " to " + text_of(loaded));
           });
         }
@@ -171,17 +230,55 @@ TEST_F(CheckpointTest, OfAnyLayoutIsReadByAnyOther) {
   }
 }
 
+TEST_F(CheckpointTest, OfAnyMeshIsReadByAnyOther) {
+  std::vector<Layout> layouts = kMeshes;
+  layouts.push_back({0, 1, 1});
+  layouts.push_back({3, 3, 2});
+  for (const int64_t lora_rank : {0, 3}) {
+    const spec::RunConfig config = odd_config(spec::Precision::bf16, lora_rank);
+    for (size_t i = 0; i < layouts.size(); ++i) {
+      save(config, layouts[i]);
+      // Half of the pairs with adapters, half without.
+      for (size_t j = lora_rank > 0 ? i % 2 : 1 - i % 2; j < layouts.size(); j += 2) {
+        on_ranks(config, layouts[j], [&](Rank& rank) {
+          rank.load(checkpoint_);
+          rank.expect_filled(text_of(layouts[i]) + " to " + text_of(layouts[j]));
+        });
+      }
+    }
+  }
+}
+
+TEST_F(CheckpointTest, OfAPartIsRefusedForWhatIsWrongWithTheWhole) {
+  spec::RunConfig config = odd_config(spec::Precision::fp32);
+  save(config, {0, 1, 1, 2, 2});
+  config.model.vocab_size = 68;
+  std::mutex mutex;
+  on_ranks(config, {0, 1, 1, 2, 2}, [&](Rank& rank) {
+    std::string refusal;
+    try {
+      rank.load(checkpoint_);
+    } catch (const core::ConfigError& error) {
+      refusal = error.what();
+    }
+    const std::lock_guard lock(mutex);
+    EXPECT_THAT(refusal, HasSubstr("model.embed_tokens.weight is [67, 20] in the checkpoint and "
+                                   "[68, 20] in the model"));
+    EXPECT_THAT(refusal, Not(HasSubstr("but not in the model")));
+  });
+}
+
 TEST_F(CheckpointTest, IsReadInAnotherPrecision) {
   const spec::RunConfig wide = odd_config(spec::Precision::fp32);
   const spec::RunConfig narrow = odd_config(spec::Precision::bf16);
   save(wide, {3, 3, 1});
   on_ranks(narrow, {2, 2, 1}, [&](Rank& rank) {
-    load_checkpoint(checkpoint_, rank.state, LoadWhat::everything);
+    rank.load(checkpoint_);
     rank.expect_filled("fp32 to bf16");
   });
   save(narrow, {1, 5, 1});
   on_ranks(wide, {3, 2, 2}, [&](Rank& rank) {
-    load_checkpoint(checkpoint_, rank.state, LoadWhat::everything);
+    rank.load(checkpoint_);
     rank.expect_filled("bf16 to fp32");
   });
 }
@@ -194,16 +291,17 @@ TEST_F(CheckpointTest, IsTheFrozenBaseOfAdaptersInBf16) {
   adapted.training.precision = spec::Precision::bf16;
   save(plain, {3, 3, 1});
   on_ranks(adapted, {3, 2, 1}, [&](Rank& rank) {
-    load_checkpoint(checkpoint_, rank.state, LoadWhat::base);
-    parallel::visit_whole(
-        rank.state, rank.dp, StateKind::weights, [&](const auto& parameter, ConstView values) {
-          if (parameter.is_adapter()) return;
-          ASSERT_EQ(values.dtype, DType::bf16);
-          for (int64_t i = 0; i < values.elements(); ++i) {
-            const core::bf16 expected(telltale(parameter, StateKind::master, i));
-            ASSERT_EQ(values.template as<core::bf16>()[i].bits, expected.bits) << parameter.name;
-          }
-        });
+    rank.load(checkpoint_, LoadWhat::base);
+    parallel::visit_part(rank.state, rank.groups.data_parallel(), StateKind::weights,
+                         [&](const auto& parameter, ConstView values) {
+                           if (parameter.is_adapter()) return;
+                           ASSERT_EQ(values.dtype, DType::bf16);
+                           for (int64_t i = 0; i < values.elements(); ++i) {
+                             const core::bf16 expected(telltale(parameter, StateKind::master, i));
+                             ASSERT_EQ(values.template as<core::bf16>()[i].bits, expected.bits)
+                                 << parameter.name;
+                           }
+                         });
   });
 }
 
@@ -212,11 +310,11 @@ TEST_F(CheckpointTest, HasTheHashOfItsWeightsInEveryLayout) {
     const spec::RunConfig config = odd_config(spec::Precision::bf16, lora_rank);
     save(config, {3, 3, 1});
     std::string first;
-    for (const account::Sharding& layout : kLayouts) {
+    for (const Layout& layout : all_layouts()) {
       on_ranks(config, layout, [&](Rank& rank) {
-        load_checkpoint(checkpoint_, rank.state, LoadWhat::everything);
-        const std::string hash = weights_hash(rank.state, rank.dp);
-        if (rank.dp.all().rank() != 0) return;
+        rank.load(checkpoint_);
+        const std::string hash = weights_hash(rank.state, rank.groups);
+        if (rank.groups.world().rank() != 0) return;
         if (first.empty()) first = hash;
         EXPECT_EQ(hash, first) << text_of(layout);
       });
@@ -227,7 +325,7 @@ TEST_F(CheckpointTest, HasTheHashOfItsWeightsInEveryLayout) {
 TEST_F(CheckpointTest, HoldsEveryElementOnceWithoutPaddingSpreadOverTheRanks) {
   const spec::RunConfig config = odd_config(spec::Precision::bf16);
   const int64_t elements = account::parameter_table(config.model).num_elements();
-  for (const account::Sharding& layout : kLayouts) {
+  for (const Layout& layout : all_layouts()) {
     save(config, layout);
     int64_t total = 0;
     int64_t largest = 0;
@@ -240,7 +338,7 @@ TEST_F(CheckpointTest, HoldsEveryElementOnceWithoutPaddingSpreadOverTheRanks) {
     }
     EXPECT_EQ(total, 14 * elements) << text_of(layout);
     const int64_t shards = layout.shards;
-    if (layout.replicas > 1) continue;
+    if (layout.replicas > 1 || layout.tp > 1 || layout.pp > 1) continue;
     EXPECT_LT(largest, 14 * (elements / shards + 4 * shards)) << text_of(layout);
   }
 }
@@ -259,7 +357,7 @@ TEST_F(CheckpointTest, IsVerifiedByAllRanksTogether) {
   int found = 0;
   for (int64_t rank = 0; rank < 2; ++rank) {
     try {
-      load_checkpoint(checkpoint_, state, LoadWhat::everything, {rank, 2});
+      load_checkpoint(checkpoint_, config, state, LoadWhat::everything, {rank, 2});
     } catch (const core::RunError& error) {
       EXPECT_THAT(error.what(), HasSubstr("rank-00001.safetensors"));
       ++found;
@@ -328,7 +426,7 @@ TEST_F(CheckpointTest, ReadsBlocksOfColumnsThatAnotherProgramWrote) {
       formats::write_safetensors((checkpoint_ / "other.safetensors").string(), named);
   std::ofstream(checkpoint_ / "manifest.json") << formats::to_json(changed);
   on_ranks(config, {3, 3, 1}, [&](Rank& rank) {
-    load_checkpoint(checkpoint_, rank.state, LoadWhat::everything);
+    rank.load(checkpoint_);
     rank.expect_filled("columns");
   });
 }
@@ -340,11 +438,13 @@ TEST_F(CheckpointTest, OfOthersIsReadByEveryLayout) {
     config.training.precision = spec::Precision::fp32;
     config.data.tokenizer = weights.path.string();
     std::string first;
-    for (const account::Sharding& layout : kLayouts) {
+    for (const Layout& layout : all_layouts()) {
+      if (config.model.num_attention_heads % layout.tp != 0) continue;
+      if (config.model.num_hidden_layers % layout.pp != 0) continue;
       on_ranks(config, layout, [&](Rank& rank) {
-        load_weights(weights, config, rank.state);
-        const std::string hash = weights_hash(rank.state, rank.dp);
-        if (rank.dp.all().rank() != 0) return;
+        load_weights(weights, rank.config, rank.state);
+        const std::string hash = weights_hash(rank.state, rank.groups);
+        if (rank.groups.world().rank() != 0) return;
         if (first.empty()) first = hash;
         EXPECT_EQ(hash, first) << name << ", " << text_of(layout);
       });

@@ -50,9 +50,9 @@ class Conversions : public testing::Test {
     const account::ParameterTable table = account::parameter_table(config.model);
     parallel::ModelState state(table, config.training, /*for_training=*/false, ledger);
     state.initialise(5);
-    parallel::DataParallel dp;
-    save_checkpoint(path(name), state, dp, {0, 5, 0, formats::to_toml(config), "dp=1"});
-    return weights_hash(state, dp);
+    parallel::MeshGroups alone;
+    save_checkpoint(path(name), state, alone, {0, 5, 0, formats::to_toml(config), "dp=1"});
+    return weights_hash(state, alone);
   }
   std::string hash_of(const fs::path& weights) const {
     const WeightsPath found = find_weights(weights);
@@ -61,8 +61,8 @@ class Conversions : public testing::Test {
     const account::ParameterTable table = account::parameter_table(config.model);
     parallel::ModelState state(table, config.training, /*for_training=*/false, ledger);
     load_weights(found, config, state);
-    parallel::DataParallel dp;
-    return weights_hash(state, dp);
+    parallel::MeshGroups alone;
+    return weights_hash(state, alone);
   }
   Conversion to(const std::string& name) const {
     Conversion conversion;
@@ -177,7 +177,7 @@ TEST_F(Conversions, MergeAdaptersIntoTheWeightsTheyAdapt) {
   };
   float* b = values(account::Role::q_lora_b);
   for (int i = 0; i < 32 * 3; ++i) b[i] = 0.01F * static_cast<float>(i % 7);
-  parallel::DataParallel alone;
+  parallel::MeshGroups alone;
   save_checkpoint(path("a"), state, alone, {0, 5, 0, formats::to_toml(config), "dp=1"});
   const OpenWeights open = open_weights(find_weights(path("a")));
   EXPECT_EQ(open.config.lora.rank, 0);
