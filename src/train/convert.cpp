@@ -127,6 +127,19 @@ Converted convert_to_hf(const WeightsPath& weights, const Conversion& conversion
   return result;
 }
 
+namespace {
+
+/// Nothing of the layout that the weights were trained in.
+spec::ParallelismConfig on_one_rank(const spec::ParallelismConfig& trained) {
+  spec::ParallelismConfig alone;
+  alone.data_parallel_degree = 1;
+  alone.bucket_bytes = trained.bucket_bytes;
+  alone.prefetch = trained.prefetch;
+  return alone;
+}
+
+}  // namespace
+
 Converted convert_to_checkpoint(const WeightsPath& weights, const Conversion& conversion) {
   check_output(weights, conversion);
   const OpenWeights source = open_weights(weights);
@@ -144,6 +157,7 @@ Converted convert_to_checkpoint(const WeightsPath& weights, const Conversion& co
   NewFolder folder(conversion.output, conversion.overwrite, "manifest.json");
   result.output = folder.target();
   config.data.tokenizer = result.output.string();  // where it lies, or is missing
+  config.parallelism = on_one_rank(config.parallelism);
   config = spec::resolved(config, 1);
   core::MemoryLedger ledger;
   const account::ParameterTable table = account::parameter_table(config.model);

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "account/model_part.h"
 #include "comm/communicator.h"
 #include "core/error.h"
 #include "formats/config_io.h"
@@ -16,6 +17,7 @@
 #include "train/checkpoint.h"
 #include "train/generate.h"
 #include "train/new_folder.h"
+#include "train/thread_ranks.h"
 
 namespace tessera::train {
 namespace {
@@ -160,6 +162,43 @@ TEST_F(Conversions, RoundToBf16WhereAsked) {
   // What is bf16 already stays so, to the bit.
   convert_to_checkpoint(find_weights(path("hf")), to("b"));
   EXPECT_EQ(hash_of(path("b")), hash_of(path("hf")));
+}
+
+TEST_F(Conversions, OfAMeshHaveTheModelsOwnShapes) {
+  for (const spec::Architecture architecture :
+       {spec::Architecture::gpt2, spec::Architecture::llama}) {
+    spec::RunConfig config;
+    config.model = tiny(architecture);  // a vocabulary of 263: tensor parallelism pads it
+    config.model.intermediate_size = 64;
+    config.training.precision = spec::Precision::fp32;
+    config.parallelism.tensor_parallel_degree = 2;
+    config.parallelism.pipeline_parallel_degree = 2;
+    config.parallelism.data_parallel_degree = 2;
+    config.parallelism.zero_stage = 3;
+    config.model = spec::resolved(config.model);
+    const std::string name = architecture == spec::Architecture::gpt2 ? "gpt2" : "llama";
+    std::string hash;
+    run_thread_ranks({8, 8}, {}, [&](comm::Communicator& comm) {
+      parallel::MeshGroups groups(comm, config);
+      parallel::DataParallel& dp = groups.data_parallel();
+      const account::ParameterTable table = account::parameter_table(
+          config.model, config.lora, account::part_of(config, comm.rank()));
+      core::MemoryLedger ledger;
+      parallel::ModelState state(table, config.training, /*for_training=*/true, ledger,
+                                 {dp.sharding(), dp.shard_rank()});
+      state.initialise(5);
+      save_checkpoint(path(name), state, groups, {0, 5, 0, formats::to_toml(config), "dp=2"});
+      const std::string mine = weights_hash(state, groups);
+      if (comm.rank() == 0) hash = mine;
+    });
+    EXPECT_EQ(hash, write_checkpoint(config.model, name + "-alone"));
+    convert_to_hf(find_weights(path(name)), to(name + "-hf"));
+    EXPECT_EQ(hash_of(path(name + "-hf")), hash);
+    convert_to_checkpoint(find_weights(path(name)), to(name + "-again"));
+    EXPECT_EQ(hash_of(path(name + "-again")), hash);
+    const spec::RunConfig again = config_of(find_weights(path(name + "-again")));
+    EXPECT_EQ(spec::mesh_of(again.parallelism).size(), 1);
+  }
 }
 
 TEST_F(Conversions, MergeAdaptersIntoTheWeightsTheyAdapt) {
