@@ -26,6 +26,10 @@ Schedule schedule_of(const RunConfig& config) {
       if (i >= warm_up) actions.push_back({ActionKind::backward, rank, i - warm_up});
     }
   }
+  for (int64_t stage = num_ranks; stage < num_ranks * config.parallelism.virtual_stages; ++stage) {
+    const bool back = config.parallelism.pipeline_schedule == "zb-v";
+    schedule.rank_of_stage.push_back(back ? 2 * num_ranks - 1 - stage : stage % num_ranks);
+  }
   return schedule;
 }
 

@@ -23,6 +23,8 @@ spec::RunConfig small(spec::Architecture architecture) {
   config.model.intermediate_size = 24;
   config.model.vocab_size = 37;
   config.model.max_position_embeddings = 9;
+  config.training.global_batch_size = 8;
+  config.training.micro_batch_size = 1;
   config.parallelism.data_parallel_degree = 1;
   return config;
 }

@@ -36,6 +36,8 @@ struct Axes {
 };
 
 spec::RunConfig in_mesh(spec::RunConfig config, const Axes& axes) {
+  config.training.global_batch_size = 8 * axes.dp;
+  config.training.micro_batch_size = 1;
   config.parallelism.pipeline_parallel_degree = axes.pp;
   config.parallelism.data_parallel_degree = axes.dp;
   config.parallelism.tensor_parallel_degree = axes.tp;

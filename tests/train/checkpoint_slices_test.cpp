@@ -75,6 +75,8 @@ spec::RunConfig odd_config(int64_t stage, int64_t shards, int64_t replicas) {
   config.model.num_key_value_heads = 2;
   config.model.vocab_size = 67;
   config.model.tie_word_embeddings = true;
+  config.training.global_batch_size = 8 * shards * replicas;
+  config.training.micro_batch_size = 1;
   config.parallelism.zero_stage = stage;
   config.parallelism.shard_degree = shards;
   config.parallelism.data_parallel_degree = shards * replicas;

@@ -76,6 +76,8 @@ struct Layout {
 };
 
 spec::RunConfig in_layout(spec::RunConfig config, const Layout& layout) {
+  config.training.global_batch_size = 8 * layout.shards * layout.replicas;
+  config.training.micro_batch_size = 1;
   config.parallelism.zero_stage = layout.stage;
   config.parallelism.shard_degree = layout.shards;
   config.parallelism.data_parallel_degree = layout.shards * layout.replicas;

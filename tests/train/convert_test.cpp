@@ -171,6 +171,8 @@ TEST_F(Conversions, OfAMeshHaveTheModelsOwnShapes) {
     config.model = tiny(architecture);  // a vocabulary of 263: tensor parallelism pads it
     config.model.intermediate_size = 64;
     config.training.precision = spec::Precision::fp32;
+    config.training.global_batch_size = 16;
+    config.training.micro_batch_size = 1;
     config.parallelism.tensor_parallel_degree = 2;
     config.parallelism.pipeline_parallel_degree = 2;
     config.parallelism.data_parallel_degree = 2;

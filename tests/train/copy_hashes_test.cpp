@@ -25,6 +25,8 @@ spec::RunConfig config_of_all_copies() {
   config.model.vocab_size = 19;
   config.model.tie_word_embeddings = true;
   config.training.precision = spec::Precision::fp32;
+  config.training.global_batch_size = 8;
+  config.training.micro_batch_size = 1;
   config.parallelism.pipeline_parallel_degree = 2;
   config.parallelism.data_parallel_degree = 2;
   config.parallelism.tensor_parallel_degree = 4;
