@@ -66,10 +66,6 @@ Schedule dealt_out(int64_t num_ranks, int64_t chunks_per_rank, int64_t num_micro
   for (int64_t stage = 0; stage < num_ranks * chunks_per_rank; ++stage) {
     schedule.rank_of_stage.push_back(stage % num_ranks);
   }
-  for (int64_t stage = num_ranks; stage < num_ranks * config.parallelism.virtual_stages; ++stage) {
-    const bool back = config.parallelism.pipeline_schedule == "zb-v";
-    schedule.rank_of_stage.push_back(back ? 2 * num_ranks - 1 - stage : stage % num_ranks);
-  }
   return schedule;
 }
 
