@@ -5,6 +5,7 @@
 
 #include "core/fault.h"
 #include "core/rng.h"
+#include "kernels/elementwise.h"
 
 namespace tessera::parallel {
 
@@ -22,7 +23,9 @@ model::Stage stage_of_chunk(const account::ParameterTable& table, int chunk) {
         stage.embedding = index;
         break;
       case account::UnitKind::block:
-        if (stage.blocks.empty()) stage.first_layer = unit.layer;
+        if (stage.blocks.empty() && !TESSERA_FAULT("pp_layers_counted_by_stage")) {
+          stage.first_layer = unit.layer;
+        }
         stage.blocks.push_back(index);
         break;
       case account::UnitKind::head:
@@ -221,6 +224,7 @@ void Pipeline::backward(const Action& action, Work& work, Slot& slot, core::Aren
   if (!is_last(action.stage)) {
     doutput = arena.allocate(dtype_, stream_shape(pass.batch));
     gradients_->take({action.stage, action.micro_batch}, doutput);
+    if (TESSERA_FAULT("pp_scaled_stage")) kernels::scale(doutput, 1.01f);
   }
   const StreamExchange::Key before{action.stage - 1, action.micro_batch};
   if (!is_first(action.stage)) {
@@ -247,7 +251,9 @@ void Pipeline::backward_weight(const Action& action, Work& work) {
 }
 
 model::Pass Pipeline::make_pass(core::Arena& kept, const Action& action, const Work& work) {
-  model::Pass pass(kept, scratch(), work.batches[static_cast<size_t>(action.micro_batch)]);
+  auto number = static_cast<size_t>(action.micro_batch);
+  if (TESSERA_FAULT("pp_swapped_micro_batch") && action.stage > 0 && number > 0) --number;
+  model::Pass pass(kept, scratch(), work.batches[number]);
   pass.training = work.pass.training;
   pass.grad_scale = work.pass.grad_scale;
   pass.dropout_key = core::stream_key(config_.training.seed, core::Stream::dropout);
