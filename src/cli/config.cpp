@@ -54,7 +54,7 @@ void print_keys() {
       section = option.section();
     }
     const std::string value = spec::to_text(option.get(defaults));
-    fmt::print("  {:<24} {}\n{:27}{}; default {}\n", option.name(), option.about, "",
+    fmt::print("  {:<28} {}\n{:31}{}; default {}\n", option.name(), option.about, "",
                spec::legal_text(option), value.empty() ? "none" : value);
   }
 }

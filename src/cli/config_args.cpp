@@ -61,7 +61,10 @@ spec::RunConfig ConfigArgs::read(
   spec::AssignmentResult result = formats::read_config(sources);
   const int64_t world_size = world_size_of(result.config);
   spec::ParallelismConfig& parallelism = result.config.parallelism;
-  if (resuming) parallelism = spec::refitted(parallelism, world_size);
+  if (resuming) {
+    const int64_t replicas = spec::ranks_left_for_replicas(parallelism, world_size);
+    parallelism = spec::refitted(parallelism, replicas);
+  }
   return formats::checked(result, world_size);
 }
 

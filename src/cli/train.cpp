@@ -153,7 +153,9 @@ int64_t world_size_of(const train::RankEnvironment& environment, const spec::Run
   if (config.comm.backend != spec::Backend::thread || environment.world_size > 1) {
     return environment.world_size;
   }
-  return std::max<int64_t>(1, config.parallelism.data_parallel_degree);
+  const spec::ParallelismConfig& parallelism = config.parallelism;
+  return std::max<int64_t>(1, parallelism.data_parallel_degree) *
+         spec::ranks_of_replica(parallelism);
 }
 
 train::TrainOptions read_options(const Options& options,

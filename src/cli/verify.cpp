@@ -250,8 +250,8 @@ struct RankOptions {
 
 /// One process of a "shm" or "mpi" layout.
 int run_verify_rank(const RankOptions& options) {
-  const spec::RunConfig config =
-      formats::parse_config(train::read_file(options.config), options.config);
+  spec::RunConfig config = formats::parse_config(train::read_file(options.config), options.config);
+  formats::read_schedule_file(config);
   train::World world(train::rank_environment(), config);
   kernels::set_num_threads(world.environment().num_threads);
   comm::Communicator& comm = world.comm();

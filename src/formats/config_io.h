@@ -22,10 +22,15 @@ struct ConfigSources {
 };
 
 /// Reads and merges. A mistake is a violation and not an error: a file that cannot be read or is no
-/// TOML (with line and column), an unknown key, a value of the wrong type. The config is only worth
-/// using when spec::all_violations(result, world_size) is empty. Paths in files are relative to the
-/// current directory, not to the file.
+/// TOML (with line and column), an unknown key, a value of the wrong type. The schedule file that
+/// the config names is read too. The config is only worth using when spec::all_violations(result,
+/// world_size) is empty. Paths in files are relative to the current directory, not to the file.
 spec::AssignmentResult read_config(const ConfigSources& sources);
+
+/// Reads the text of the file that parallelism.pipeline_schedule names into schedule_csv, which is
+/// empty where the schedule has a name of its own. Whoever reads a config that is to be trained
+/// with calls it; read_config does. Throws ConfigError that names the path.
+void read_schedule_file(spec::RunConfig& config);
 
 /// The config of `result`, validated for `world_size` ranks (0: not known yet). Throws ConfigError
 /// with every violation. The config is not resolved.
@@ -36,7 +41,8 @@ spec::RunConfig checked(const spec::AssignmentResult& result, int64_t world_size
 spec::RunConfig load_config(const ConfigSources& sources, int64_t world_size);
 
 /// The config in a TOML text of ours (to_toml's), `where` naming it in messages. Neither the
-/// environment nor validation has a part in it. Throws ConfigError with every violation.
+/// environment nor validation has a part in it, nor the schedule file. Throws ConfigError with
+/// every violation.
 spec::RunConfig parse_config(const std::string& toml, const std::string& where);
 
 /// Command-line words, sorted.

@@ -119,6 +119,21 @@ bool is_flag(const std::string& word) {
   return word.size() > 2 && word.compare(0, 2, "--") == 0;
 }
 
+/// As a violation, when it cannot be read.
+void read_schedule(spec::AssignmentResult& result) {
+  try {
+    read_schedule_file(result.config);
+  } catch (const core::ConfigError& error) {
+    Violation violation;
+    violation.key = "parallelism.pipeline_schedule";
+    violation.value = result.config.parallelism.pipeline_schedule;
+    violation.why = error.what();
+    const auto origin = result.origin.find(violation.key);
+    if (origin != result.origin.end()) violation.where = origin->second.where;
+    result.violations.push_back(std::move(violation));
+  }
+}
+
 /// The model of the folder that the last model.hf names.
 std::optional<spec::ModelConfig> read_hf_model(const std::vector<Assignment>& assignments,
                                                std::vector<Violation>& violations) {
@@ -150,7 +165,24 @@ spec::AssignmentResult read_config(const ConfigSources& sources) {
   const std::optional<spec::ModelConfig> hf = read_hf_model(assignments, violations);
   spec::AssignmentResult result = spec::assign(assignments, hf);
   result.violations.insert(result.violations.begin(), violations.begin(), violations.end());
+  read_schedule(result);
   return result;
+}
+
+void read_schedule_file(spec::RunConfig& config) {
+  spec::ParallelismConfig& parallelism = config.parallelism;
+  parallelism.schedule_csv.clear();
+  const std::string& path = parallelism.pipeline_schedule;
+  if (!path.ends_with(".csv")) return;
+  try {
+    parallelism.schedule_csv = core::read_file(path);
+  } catch (const core::FileError& failure) {
+    throw core::ConfigError(fmt::format("{} {}", path,
+                                        failure.error == EISDIR   ? "is a folder"
+                                        : failure.error == ENOENT ? "does not exist"
+                                                                  : "cannot be read"));
+  }
+  if (parallelism.schedule_csv.empty()) throw core::ConfigError(path + " is empty");
 }
 
 spec::RunConfig load_config(const ConfigSources& sources, int64_t world_size) {

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -75,6 +76,11 @@ ordered_json schema_of(const Option& option) {
       schema["type"] = ordered_json::array({"string", "array"});
       schema["items"] = {{"type", "string"}};
       break;
+    case Kind::integer_list:
+      schema["type"] = ordered_json::array({"integer", "array"});
+      schema["items"] = {{"type", "integer"}};
+      add_limits(option.limits, schema["items"]);
+      break;
     case Kind::choice:
       schema["enum"] = option.choices;
       for (const std::string_view word : option.choices) {
@@ -114,6 +120,9 @@ std::string toml_value(const spec::Value& value) {
     std::string list;
     for (const std::string& text : *texts) list += (list.empty() ? "" : ", ") + quoted(text);
     return "[" + list + "]";
+  }
+  if (const auto* integers = std::get_if<std::vector<int64_t>>(&value)) {
+    return fmt::format("[{}]", fmt::join(*integers, ", "));
   }
   std::string text = spec::to_text(value);
   // TOML tells a real from an integer by its point, exponent or name.

@@ -51,15 +51,21 @@ std::string item_of(const toml::node& node) {
   return text != nullptr ? text->get() : written(node);
 }
 
-/// The strings of an array that holds nothing else.
-std::optional<spec::Value> texts_of(const toml::array& array) {
-  std::vector<std::string> texts;
+/// The items of an array that holds nothing but T.
+template <class T>
+std::optional<spec::Value> items_of(const toml::array& array) {
+  std::vector<T> items;
   for (const toml::node& element : array) {
-    const toml::value<std::string>* text = element.as_string();
-    if (text == nullptr) return std::nullopt;
-    texts.push_back(text->get());
+    const toml::value<T>* item = element.as<T>();
+    if (item == nullptr) return std::nullopt;
+    items.push_back(item->get());
   }
-  return texts;
+  return items;
+}
+
+std::optional<spec::Value> list_of(const toml::array& array) {
+  if (std::optional<spec::Value> texts = items_of<std::string>(array)) return texts;
+  return items_of<int64_t>(array);
 }
 
 std::optional<spec::Value> value_of(const toml::node& node) {
@@ -67,7 +73,7 @@ std::optional<spec::Value> value_of(const toml::node& node) {
   if (const auto* integer = node.as_integer()) return integer->get();
   if (const auto* real = node.as_floating_point()) return real->get();
   if (const auto* text = node.as_string()) return text->get();
-  if (const auto* array = node.as_array()) return texts_of(*array);
+  if (const auto* array = node.as_array()) return list_of(*array);
   return std::nullopt;
 }
 

@@ -56,6 +56,17 @@ std::vector<std::string> list_from(std::string_view text) {
   return words;
 }
 
+/// Empty when one of them is no whole number.
+std::optional<Value> integers_from(const std::vector<std::string>& words) {
+  std::vector<int64_t> integers;
+  for (const std::string& word : words) {
+    const std::optional<Value> integer = integer_from(word);
+    if (!integer) return std::nullopt;
+    integers.push_back(std::get<int64_t>(*integer));
+  }
+  return integers;
+}
+
 bool is_choice(const Option& option, const std::string& word) {
   return std::find(option.choices.begin(), option.choices.end(), word) != option.choices.end();
 }
@@ -87,8 +98,13 @@ std::string to_text(const Value& value) {
   if (const auto* real = std::get_if<double>(&value)) return real_text(*real);
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   std::string joined;
-  for (const std::string& word : std::get<std::vector<std::string>>(value)) {
+  const auto add = [&joined](const std::string& word) {
     joined += (joined.empty() ? "" : ",") + word;
+  };
+  if (const auto* integers = std::get_if<std::vector<int64_t>>(&value)) {
+    for (const int64_t integer : *integers) add(std::to_string(integer));
+  } else {
+    for (const std::string& word : std::get<std::vector<std::string>>(value)) add(word);
   }
   return joined;
 }
@@ -106,6 +122,8 @@ std::optional<Value> from_text(const Option& option, std::string_view given) {
       return std::string(given);
     case Kind::text_list:
       return list_from(text);
+    case Kind::integer_list:
+      return integers_from(list_from(text));
     case Kind::choice:
       return coerced(option, std::string(text));
   }
@@ -129,6 +147,14 @@ std::optional<Value> coerced(const Option& option, const Value& value) {
       if (text != nullptr) return std::vector<std::string>{*text};
       if (std::holds_alternative<std::vector<std::string>>(value)) return value;
       return std::nullopt;
+    case Kind::integer_list: {
+      if (integer != nullptr) return std::vector<int64_t>{*integer};
+      if (std::holds_alternative<std::vector<int64_t>>(value)) return value;
+      // Of an empty list nothing says what it is a list of.
+      const auto* texts = std::get_if<std::vector<std::string>>(&value);
+      if (texts == nullptr || !texts->empty()) return std::nullopt;
+      return std::vector<int64_t>{};
+    }
     case Kind::choice: {
       const bool boolean = std::holds_alternative<bool>(value);
       if (boolean && is_choice(option, to_text(value))) return to_text(value);
@@ -150,6 +176,8 @@ std::string legal_text(const Option& option) {
       return "a text";
     case Kind::text_list:
       return "a text or a list of texts";
+    case Kind::integer_list:
+      return "a list of whole numbers, each " + interval_text(option.limits);
     case Kind::choice:
       return join_or({option.choices.begin(), option.choices.end()});
   }
@@ -162,6 +190,11 @@ bool is_legal(const Option& option, const Value& value) {
     return within(option.limits, static_cast<double>(*integer));
   }
   if (const auto* real = std::get_if<double>(&value)) return within(option.limits, *real);
+  if (const auto* integers = std::get_if<std::vector<int64_t>>(&value)) {
+    return std::all_of(integers->begin(), integers->end(), [&option](int64_t integer) {
+      return within(option.limits, static_cast<double>(integer));
+    });
+  }
   return true;
 }
 

@@ -48,6 +48,7 @@ constexpr Kind kind_of() {
   if constexpr (std::is_integral_v<T>) return Kind::integer;
   if constexpr (std::is_floating_point_v<T>) return Kind::real;
   if constexpr (std::is_same_v<T, std::string>) return Kind::text;
+  if constexpr (std::is_same_v<T, std::vector<int64_t>>) return Kind::integer_list;
   return Kind::text_list;
 }
 
@@ -120,6 +121,7 @@ Option preset_row() {
 constexpr double kManyTokens = (1 << 24) - 1;
 constexpr double kManyHeads = (1 << 16) - 1;
 constexpr double kWide = 1 << 20;
+constexpr double kManyStages = 10'000;  // no more than blocks
 constexpr double kManySteps = 1e12;
 constexpr double kManySamples = 1 << 30;
 constexpr double kLongestWait = 1e6;  // seconds: deadlines in nanoseconds stay far from 2^63
@@ -302,12 +304,41 @@ void add_recipe(std::vector<Option>& rows) {
       "lr_scheduler.min_lr_factor", "of lr, reached at the last step", at_least(0, 1)));
 }
 
-void add_rest(std::vector<Option>& rows) {
-  rows.push_back(row<&RunConfig::parallelism, &ParallelismConfig::data_parallel_degree>(
-      "parallelism.data_parallel_degree", "replicas; -1: the whole world",
-      at_least_or(1, kManySamples, -1)));
+void add_model_parallelism(std::vector<Option>& rows) {
   constexpr auto P = &RunConfig::parallelism;
   using Parallelism = ParallelismConfig;
+  rows.push_back(row<P, &Parallelism::tensor_parallel_degree>(
+      "parallelism.tensor_parallel_degree", "ranks that share every product of the blocks",
+      at_least(1, kManyHeads)));
+  rows.push_back(row<P, &Parallelism::sequence_parallel>(
+      "parallelism.sequence_parallel",
+      "tensor-parallel ranks share the positions between the products too"));
+  rows.push_back(row<P, &Parallelism::tensor_parallel_across_hosts>(
+      "parallelism.tensor_parallel_across_hosts",
+      "tensor-parallel ranks may be on different hosts, whose link is slow for them"));
+  rows.push_back(row<P, &Parallelism::pipeline_parallel_degree>(
+      "parallelism.pipeline_parallel_degree", "ranks that each have a run of the blocks",
+      at_least(1, kManyStages)));
+  rows.push_back(row<P, &Parallelism::pipeline_schedule>(
+      "parallelism.pipeline_schedule",
+      "order of the stages' micro-batches: gpipe, 1f1b, interleaved, zb-h1, zb-v, or a file "
+      "NAME.csv in PyTorch's format"));
+  rows.push_back(row<P, &Parallelism::virtual_stages>("parallelism.virtual_stages",
+                                                      "stages on each rank of the pipeline",
+                                                      at_least(1, kManyStages)));
+  rows.push_back(row<P, &Parallelism::layers_per_stage>(
+      "parallelism.layers_per_stage", "blocks of each stage, in order; empty: by cost",
+      at_least(0, kManyStages)));
+}
+
+void add_rest(std::vector<Option>& rows) {
+  constexpr auto P = &RunConfig::parallelism;
+  using Parallelism = ParallelismConfig;
+  rows.push_back(row<P, &Parallelism::data_parallel_degree>(
+      "parallelism.data_parallel_degree",
+      "replicas; -1: what tensor and pipeline parallelism leave of the world",
+      at_least_or(1, kManySamples, -1)));
+  add_model_parallelism(rows);
   rows.push_back(
       row<P, &Parallelism::zero_stage>("parallelism.zero_stage",
                                        "shared by data-parallel ranks: 0 nothing, 1 optimizer "
@@ -379,13 +410,6 @@ const Option* find_option(std::string_view key) {
 const std::vector<LaterOption>& later_options() {
   static const std::vector<LaterOption> table = {
       {"optimizer.name", "adamw"},
-      {"parallelism.tensor_parallel_degree", "1"},
-      {"parallelism.pipeline_parallel_degree", "1"},
-      {"parallelism.sequence_parallel", "false"},
-      {"parallelism.pipeline_schedule", ""},
-      {"parallelism.virtual_stages", "1"},
-      {"parallelism.layers_per_stage", ""},
-      {"parallelism.tensor_parallel_across_hosts", "false"},
       {"checkpoint.async", "false"},
   };
   return table;

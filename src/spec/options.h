@@ -17,10 +17,11 @@
 namespace tessera::spec {
 
 /// The type of an option. A choice is one of a list of words.
-enum class Kind : uint8_t { boolean, integer, real, text, text_list, choice };
+enum class Kind : uint8_t { boolean, integer, real, text, text_list, integer_list, choice };
 
 /// A value of any kind; a choice is held as its word.
-using Value = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
+using Value = std::variant<bool, int64_t, double, std::string, std::vector<std::string>,
+                           std::vector<int64_t>>;
 
 /// The numbers that an option may take: an interval, and `also`, one value outside it that has a
 /// meaning of its own (−1 or 0 for "derived"). Reals must be finite whatever the limits.
@@ -36,7 +37,7 @@ struct Option {
   std::string_view key;  ///< "training.steps"
   Kind kind = Kind::integer;
   std::string_view about;
-  Limits limits;
+  Limits limits;                          ///< of a number, or of each of a list
   std::vector<std::string_view> choices;  ///< of a choice, in the order of its enumeration
   Value (*get)(const RunConfig&) = nullptr;
   /// Takes a value of the option's kind and, for a choice, one of its words.
@@ -60,14 +61,14 @@ struct LaterOption {
 const std::vector<LaterOption>& later_options();
 const LaterOption* find_later_option(std::string_view key);
 
-/// The value as a person writes it: 3e-4, true, bf16, or "a,b" for a list.
+/// The value as a person writes it: 3e-4, true, bf16, or "a,b" and "4,3" for lists.
 std::string to_text(const Value& value);
 /// The value that `text` means for an option: numbers, true/false/on/off/1/0, words, lists divided
 /// by commas. Empty when it is not of the option's type, or not one of its choices.
 std::optional<Value> from_text(const Option& option, std::string_view text);
-/// `value` as the option's type (an integer is a real too, one word is a list of one, a boolean is
-/// the choice "true" or "false" where there is one); empty when it is of another type, or not one
-/// of its choices.
+/// `value` as the option's type (an integer is a real too, one word or number is a list of one, a
+/// boolean is the choice "true" or "false" where there is one); empty when it is of another type,
+/// or not one of its choices.
 std::optional<Value> coerced(const Option& option, const Value& value);
 
 /// What a value has to be: "a whole number, -1 or at least 1", "cosine, linear, wsd or constant".

@@ -37,6 +37,11 @@ double lora_scale(const LoraConfig& lora) {
   return lora.alpha > 0 ? lora.alpha / static_cast<double>(lora.rank) : 2.0;
 }
 
+int64_t ranks_left_for_replicas(const ParallelismConfig& parallelism, int64_t world_size) {
+  if (world_size == 0) return 0;
+  return std::max<int64_t>(world_size / ranks_of_replica(parallelism), 1);
+}
+
 int64_t shard_ranks(const ParallelismConfig& parallelism) {
   if (parallelism.zero_stage == 0) return 1;
   return parallelism.shard_degree == -1 ? parallelism.data_parallel_degree
@@ -55,9 +60,8 @@ RunConfig resolved(RunConfig config, int64_t world_size) {
   config.model = resolved(config.model);
   config.model_hf.clear();  // the keys of the model say it all, and folders come and go
   int64_t& ranks = config.parallelism.data_parallel_degree;
-  const int64_t of_others =
-      config.parallelism.tensor_parallel_degree * config.parallelism.pipeline_parallel_degree;
-  if (ranks == -1) ranks = std::max<int64_t>(world_size / of_others, 1);
+  if (ranks == -1)
+    ranks = std::max<int64_t>(ranks_left_for_replicas(config.parallelism, world_size), 1);
   int64_t& global = config.training.global_batch_size;
   int64_t& micro = config.training.micro_batch_size;
   if (global == -1) {

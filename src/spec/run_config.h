@@ -123,11 +123,19 @@ struct ParallelismConfig {
   int64_t prefetch = 1;  ///< stage 3: units whose weights are gathered ahead of their use
 };
 
+/// Ranks that hold one replica of the model together: tensor · pipeline parallel.
+constexpr int64_t ranks_of_replica(const ParallelismConfig& parallelism) {
+  return parallelism.tensor_parallel_degree * parallelism.pipeline_parallel_degree;
+}
+/// Replicas that fit into a world of that size: at least one, where there are ranks at all.
+int64_t ranks_left_for_replicas(const ParallelismConfig& parallelism, int64_t world_size);
+
 /// Ranks that a shard group spans: 1 where nothing is sharded. `parallelism` is resolved.
 int64_t shard_ranks(const ParallelismConfig& parallelism);
 
-/// `parallelism` for a start with another number of ranks than it was written for: where its shard
-/// groups do not divide them, they become the next larger that do, which takes no more memory.
+/// `parallelism` for a start with another number of data-parallel ranks than it was written for:
+/// where its shard groups do not divide them, they become the next larger that do, which takes no
+/// more memory.
 ParallelismConfig refitted(ParallelismConfig parallelism, int64_t num_ranks);
 
 struct ProfilingConfig {

@@ -215,36 +215,86 @@ class Validator {
     }
   }
 
-  void check_batch() {
-    const int64_t degree = config_.parallelism.data_parallel_degree;
-    const int64_t global = config_.training.global_batch_size;
-    const int64_t micro = config_.training.micro_batch_size;
-    const bool degree_ok = ok({"parallelism.data_parallel_degree"});
-    if (degree_ok && degree != -1 && world_size_ > 0 && degree != world_size_) {
-      const std::string world = std::to_string(world_size_);
+  bool mesh_ok() const {
+    return ok({"parallelism.tensor_parallel_degree", "parallelism.pipeline_parallel_degree",
+               "parallelism.data_parallel_degree"});
+  }
+
+  /// Data-parallel ranks, as far as known; 0: not known. Worth asking for where mesh_ok().
+  int64_t replicas() const {
+    const ParallelismConfig& parallelism = config_.parallelism;
+    const int64_t degree = parallelism.data_parallel_degree;
+    return degree == -1 ? ranks_left_for_replicas(parallelism, world_size_) : degree;
+  }
+
+  /// The axes' degrees against the ranks there are.
+  void check_mesh() {
+    const ParallelismConfig& parallelism = config_.parallelism;
+    if (!mesh_ok() || world_size_ == 0) return;
+    const std::string world = std::to_string(world_size_);
+    const int64_t degree = parallelism.data_parallel_degree;
+    const int64_t of_replica = ranks_of_replica(parallelism);
+    if (of_replica == 1) {
+      if (degree == -1 || degree == world_size_) return;
       add("parallelism.data_parallel_degree",
           "is not the number of ranks there are, " + world + "; replicas are all this run has",
           world + " or -1");
+      return;
     }
+    const std::string product = "tp × pp = " + std::to_string(parallelism.tensor_parallel_degree) +
+                                " × " + std::to_string(parallelism.pipeline_parallel_degree);
+    if (world_size_ % of_replica != 0) {
+      const bool tensor = parallelism.pipeline_parallel_degree == 1;
+      const int64_t others = tensor ? 1 : parallelism.tensor_parallel_degree;
+      const char* key =
+          tensor ? "parallelism.tensor_parallel_degree" : "parallelism.pipeline_parallel_degree";
+      std::vector<std::string> suggestions;
+      if (world_size_ % others == 0) {
+        for (const int64_t divisor : nearest_divisors(world_size_ / others, of_replica / others)) {
+          suggestions.push_back(std::to_string(divisor));
+        }
+      }
+      const int64_t fewer = world_size_ / of_replica * of_replica;
+      suggestions.push_back(std::to_string(fewer + of_replica) + " ranks");
+      add(key,
+          "makes " + product + " ranks a replica, which do not divide the " + world +
+              " ranks there are",
+          join_or(suggestions));
+      return;
+    }
+    const int64_t left = world_size_ / of_replica;
+    if (degree == -1 || degree == left) return;
+    add("parallelism.data_parallel_degree",
+        "makes a mesh of " + product + " × dp = " + std::to_string(degree) + ", which is " +
+            std::to_string(of_replica * degree) + " ranks; there are " + world,
+        std::to_string(left) + " or -1");
+  }
+
+  void check_batch() {
+    check_mesh();
+    const int64_t global = config_.training.global_batch_size;
+    const int64_t micro = config_.training.micro_batch_size;
     if (!ok({"training.global_batch_size"}) || global == -1) return;
     if (ok({"training.micro_batch_size"}) && micro > global) {
       add("training.micro_batch_size",
           "is more than global_batch_size " + std::to_string(global) + " has sequences",
           std::to_string(global) + " or less");
     }
-    const int64_t ranks = degree == -1 ? world_size_ : degree;
-    if (degree_ok && ranks > global) {
+    const int64_t ranks = replicas();
+    if (mesh_ok() && ranks > global) {
+      const bool all = spec::ranks_of_replica(config_.parallelism) == 1;
+      const std::string what = all ? "ranks" : "data-parallel ranks";
       add("training.global_batch_size",
-          "has fewer sequences than there are ranks, " + std::to_string(ranks) +
+          "has fewer sequences than there are " + what + ", " + std::to_string(ranks) +
               ": some would have nothing to do",
-          std::to_string(ranks) + " or more, or at most " + std::to_string(global) + " ranks");
+          std::to_string(ranks) + " or more, or at most " + std::to_string(global) + " " + what);
     }
   }
 
   void check_sharding() {
     const ParallelismConfig& parallelism = config_.parallelism;
-    if (!ok({"parallelism.zero_stage", "parallelism.shard_degree",
-             "parallelism.data_parallel_degree", "parallelism.prefetch"})) {
+    if (!ok({"parallelism.zero_stage", "parallelism.shard_degree", "parallelism.prefetch"}) ||
+        !mesh_ok()) {
       return;
     }
     const int64_t shard = parallelism.shard_degree;
@@ -256,8 +306,7 @@ class Validator {
       add("parallelism.prefetch", "is not used: only zero_stage 3 gathers weights",
           "leave it out, or zero_stage = 3");
     }
-    const int64_t degree = parallelism.data_parallel_degree;
-    const int64_t ranks = degree == -1 ? world_size_ : degree;
+    const int64_t ranks = replicas();
     if (parallelism.zero_stage > 0 && shard > 0 && ranks > 0 && ranks % shard != 0) {
       std::vector<std::string> divisors = {"-1"};
       for (const int64_t divisor : nearest_divisors(ranks, shard)) {

@@ -40,6 +40,11 @@ bool means_the_same(const std::string& given, std::string_view expected) {
 std::optional<spec::Value> value_for(const spec::Option& option,
                                      const std::vector<std::string>& items) {
   if (option.kind == spec::Kind::text_list) return spec::Value{items};
+  if (option.kind == spec::Kind::integer_list) {
+    std::string joined;
+    for (const std::string& item : items) joined += item + ",";
+    return spec::from_text(option, joined);
+  }
   return items.size() == 1 ? spec::from_text(option, items[0]) : std::nullopt;
 }
 
@@ -192,7 +197,9 @@ void Mapper::add(const std::string& target, const std::string& given, const Entr
   found->text = value;
   if (option != nullptr) {
     // A list's items may hold commas; a value put together from several keys is in `value`.
-    const bool list = option->kind == spec::Kind::text_list && entry.items.size() > 1;
+    const bool list =
+        (option->kind == spec::Kind::text_list || option->kind == spec::Kind::integer_list) &&
+        entry.items.size() > 1;
     found->value = value_for(*option, list ? entry.items : std::vector<std::string>{value});
   }
   found->sources.push_back(entry.source);
