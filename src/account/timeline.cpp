@@ -126,4 +126,21 @@ Timeline simulate(const Schedule& schedule, const StageTimes& times) {
   return Simulation(schedule, times).run();
 }
 
+std::string to_csv(const Schedule& schedule) {
+  const Timeline timeline = simulate(schedule, even_times(schedule, {1, 1, 1, 1}));
+  std::string text;
+  for (size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    int64_t tick = 0;
+    for (size_t i = 0; i < schedule.ranks[rank].size(); ++i) {
+      if (i > 0) text += ',';
+      const auto begin = static_cast<int64_t>(timeline.ranks[rank][i].begin);
+      for (; tick < begin; ++tick) text += ',';
+      text += spec::to_string(schedule.ranks[rank][i]);
+      ++tick;
+    }
+    text += '\n';
+  }
+  return text;
+}
+
 }  // namespace tessera::account

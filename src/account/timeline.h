@@ -4,6 +4,7 @@
 // length and what of it each rank is idle, its bubble.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "spec/run_config.h"
@@ -46,5 +47,9 @@ struct Timeline {
 /// Every rank does its actions in order, each as soon as what it needs is there. The schedule has
 /// no mistakes (spec::mistakes).
 Timeline simulate(const spec::Schedule& schedule, const StageTimes& times);
+
+/// The schedule as PyTorch's CSV, which spec::parse_schedule reads back: a row a rank, a cell a
+/// tick. Every action takes one, and empty cells are the ticks in which a rank waits.
+std::string to_csv(const spec::Schedule& schedule);
 
 }  // namespace tessera::account

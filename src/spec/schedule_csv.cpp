@@ -24,30 +24,33 @@ bool take_number(std::string_view& text, int64_t& number) {
   return true;
 }
 
+/// Takes a name off the front, if it is there.
+bool take(std::string_view& text, std::string_view name) {
+  if (!text.starts_with(name)) return false;
+  text.remove_prefix(name.size());
+  return true;
+}
+
 enum class Cell : uint8_t { action, communication, wrong };
 
 Cell read_cell(std::string_view text, Action& action) {
   constexpr std::array<std::string_view, 7> kCommunication = {
       "SEND_F", "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
-  constexpr std::array<std::pair<char, ActionKind>, 4> kKinds = {
-      {{'F', ActionKind::forward},
-       {'B', ActionKind::backward},
-       {'I', ActionKind::backward_input},
-       {'W', ActionKind::backward_weight}}};
+  constexpr std::array<std::pair<std::string_view, ActionKind>, 4> kKinds = {
+      {{"F", ActionKind::forward},
+       {"B", ActionKind::backward},
+       {"I", ActionKind::backward_input},
+       {"W", ActionKind::backward_weight}}};
   if (!take_number(text, action.stage)) return Cell::wrong;
   for (const std::string_view name : kCommunication) {
-    if (!text.starts_with(name)) continue;
-    text.remove_prefix(name.size());
-    return text.empty() || (take_number(text, action.micro_batch) && text.empty())
-               ? Cell::communication
-               : Cell::wrong;
+    if (!take(text, name)) continue;
+    const bool whole = text.empty() || (take_number(text, action.micro_batch) && text.empty());
+    return whole ? Cell::communication : Cell::wrong;
   }
   for (const auto& [letter, kind] : kKinds) {
-    if (!text.starts_with(letter)) continue;
-    text.remove_prefix(1);
+    if (!take(text, letter)) continue;
     action.kind = kind;
-    return !text.empty() && take_number(text, action.micro_batch) && text.empty() ? Cell::action
-                                                                                  : Cell::wrong;
+    return take_number(text, action.micro_batch) && text.empty() ? Cell::action : Cell::wrong;
   }
   return Cell::wrong;
 }
@@ -80,19 +83,25 @@ ParsedSchedule parse_schedule(std::string_view text) {
     std::vector<Action>& actions = schedule.ranks.emplace_back();
     for_each_part(row, ',', [&](std::string_view cell, int64_t column) {
       cell = trimmed(cell);
-      if (cell.empty()) return;
-      Action action;
-      Cell what = read_cell(cell, action);
-      if (std::max(action.stage, action.micro_batch) >= limit) what = Cell::wrong;
-      if (what == Cell::wrong) {
-        parsed.errors.push_back("row " + std::to_string(row_number) + ", column " +
-                                std::to_string(column) + ": \"" + std::string(cell) +
-                                "\" is no action");
-      }
-      if (what != Cell::action) return;
-      actions.push_back(action);
-      num_stages = std::max(num_stages, action.stage + 1);
-      schedule.num_micro_batches = std::max(schedule.num_micro_batches, action.micro_batch + 1);
+      // Two at once, as DualPipe has them: here one after the other.
+      const bool overlap = cell.starts_with('(') && cell.ends_with(")OVERLAP_F_B");
+      const std::string_view parts = overlap ? cell.substr(1, cell.find(')') - 1) : cell;
+      for_each_part(parts, overlap ? ';' : ',', [&](std::string_view part, int64_t) {
+        part = trimmed(part);
+        if (part.empty()) return;
+        Action action;
+        Cell what = read_cell(part, action);
+        if (std::max(action.stage, action.micro_batch) >= limit) what = Cell::wrong;
+        if (what == Cell::wrong) {
+          parsed.errors.push_back("row " + std::to_string(row_number) + ", column " +
+                                  std::to_string(column) + ": \"" + std::string(part) +
+                                  "\" is no action");
+        }
+        if (what != Cell::action) return;
+        actions.push_back(action);
+        num_stages = std::max(num_stages, action.stage + 1);
+        schedule.num_micro_batches = std::max(schedule.num_micro_batches, action.micro_batch + 1);
+      });
     });
   });
   if (num_stages * schedule.num_micro_batches > limit) {
