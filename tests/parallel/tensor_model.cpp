@@ -85,7 +85,7 @@ PartModel::PartModel(const Setting& setting, const Cut& cut, comm::Communicator&
 }
 
 model::Pass PartModel::pass(const Tokens& tokens, bool training) {
-  model::Pass made{arena_, scratch_, tokens.view()};
+  model::Pass made{arena_, setting_.one_arena ? arena_ : scratch_, tokens.view()};
   made.training = training;
   made.grad_scale = kScale;
   made.dropout_key = core::stream_key(7, core::Stream::dropout);

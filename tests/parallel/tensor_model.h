@@ -27,6 +27,7 @@ struct Setting {
   core::DType dtype = core::DType::f64;
   spec::Recompute recompute = spec::Recompute::none;
   bool invariant = false;
+  bool one_arena = false;  ///< for what is kept and what is not
 };
 
 /// How it is cut.
