@@ -41,6 +41,7 @@ ShardedGradients::ShardedGradients(ModelState& state, DataParallel& dp, bool ove
 
 void ShardedGradients::begin_step(const account::UnitPlan& plan) {
   awaited_ = plan.contributions;
+  last_of_unit_.assign(awaited_.size(), std::nullopt);
   if (state_.gradients()) kernels::zero(state_.gradients());
 }
 
@@ -65,6 +66,9 @@ void ShardedGradients::before_weight_gradient(int unit) {
   if (!owned || buffer.unit == unit) return;
   if (buffer.reduction) reduction_.wait_scattered(*buffer.reduction);
   buffer.reduction.reset();
+  // Its own last reduction may have been in the other buffer: what is owned is whole after it.
+  std::optional<size_t>& last = last_of_unit_[static_cast<size_t>(unit)];
+  if (last) reduction_.wait_scattered(*last);
   buffer.unit = unit;
   const View whole = whole_of(buffer, unit);
   if (!TESSERA_FAULT("zero_uncleared_buffer")) kernels::zero(whole);
@@ -85,6 +89,7 @@ void ShardedGradients::gradient_ready(int unit) {
   buffer.unit = -1;
   const bool final = --awaited_[static_cast<size_t>(unit)] == 0;
   buffer.reduction = reduction_.start(whole_of(buffer, unit), owned, final);
+  last_of_unit_[static_cast<size_t>(unit)] = buffer.reduction;
   if (!overlap_) reduction_.wait_scattered(*buffer.reduction);
   if (kind_of(unit) == account::UnitKind::block) next_block_ = (next_block_ + 1) % blocks_.size();
 }

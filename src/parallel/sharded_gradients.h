@@ -41,6 +41,7 @@ class ShardedGradients final : public StepHooks {
   DataParallel& dp_;
   bool overlap_;
   std::vector<int64_t> awaited_;  // by unit: times that its gradient is still added to
+  std::vector<std::optional<size_t>> last_of_unit_;  // by unit: its last reduction of the step
   Buffer embedding_, head_;
   std::vector<Buffer> blocks_;
   size_t next_block_ = 0;

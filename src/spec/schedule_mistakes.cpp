@@ -33,6 +33,9 @@ class Checker {
   };
 
   void look_at(int64_t rank) {
+    if (schedule_.ranks[static_cast<size_t>(rank)].empty()) {
+      mistakes.push_back("rank " + std::to_string(rank) + " does nothing");
+    }
     int64_t position = 0;
     for (const Action& action : schedule_.ranks[static_cast<size_t>(rank)]) {
       ++position;

@@ -17,10 +17,7 @@ Progress::Progress(const Schedule& schedule, const SendBuffers& buffers)
   buffers_[kForward] = buffers.activations;
   buffers_[kBackward] = buffers.gradients;
   const auto slots = static_cast<size_t>(schedule.num_stages() * schedule.num_micro_batches);
-  for (const int direction : {kForward, kBackward}) {
-    sends_[direction].resize(slots);
-    taken_[direction].assign(static_cast<size_t>(schedule.num_ranks() * schedule.num_ranks()), 0);
-  }
+  for (std::vector<Send>& sends : sends_) sends.resize(slots);
   for (int64_t rank = 0; rank < schedule.num_ranks(); ++rank) {
     for (const Action& action : schedule.ranks[static_cast<size_t>(rank)]) note_send(rank, action);
   }
@@ -72,10 +69,10 @@ Progress::Send* Progress::source_of(const Action& action) {
   return source == nullptr || source->from == kNever ? nullptr : source;
 }
 
-bool Progress::received(int direction, const Send& send) const {
+bool Progress::received(int direction, const Send& send) {
   if (!send.done) return false;
   // The receiver has taken so many of this sender's; the next one is received ahead.
-  return send.number <= taken_[direction][pair_of(send.from, send.to)];
+  return send.number <= ranks_[static_cast<size_t>(send.to)].num_taken[direction][send.from];
 }
 
 bool Progress::advance(int64_t rank) {
@@ -88,7 +85,7 @@ bool Progress::advance(int64_t rank) {
   bool moved = false;
   if (source != nullptr && source->to == rank) {
     // Whoever waits for a message takes those that come before it, and puts them aside.
-    int64_t& taken = taken_[direction][pair_of(source->from, rank)];
+    int64_t& taken = state.num_taken[direction][source->from];
     const int64_t upto = source->number + (source->done ? 1 : 0);
     moved = taken < upto;
     taken = std::max(taken, upto);

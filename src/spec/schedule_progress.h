@@ -44,6 +44,7 @@ class Progress {
   struct Rank {
     size_t done = 0;
     std::array<std::map<int64_t, int64_t>, 2> num_messages;  // to each rank
+    std::array<std::map<int64_t, int64_t>, 2> num_taken;     // from each rank
     std::array<std::vector<Send*>, 2> messages;              // in the order in which they leave
     std::array<int64_t, 2> sent{};
   };
@@ -52,21 +53,17 @@ class Progress {
   size_t slot(int64_t stage, int64_t micro_batch) const {
     return static_cast<size_t>(stage * schedule_.num_micro_batches + micro_batch);
   }
-  size_t pair_of(int64_t from, int64_t to) const {
-    return static_cast<size_t>(from * schedule_.num_ranks() + to);
-  }
   Send* send_for(int direction, int64_t stage, int64_t micro_batch);
   /// What the action waits for; null: nothing.
   Send* source_of(const Action& action);
   void note_send(int64_t rank, const Action& action);
-  bool received(int direction, const Send& send) const;
+  bool received(int direction, const Send& send);
   /// Whether the rank did something.
   bool advance(int64_t rank);
 
   const Schedule& schedule_;
   std::array<int64_t, 2> buffers_{};
-  std::array<std::vector<Send>, 2> sends_;     // [stage, micro-batch]
-  std::array<std::vector<int64_t>, 2> taken_;  // [from, to]
+  std::array<std::vector<Send>, 2> sends_;  // [stage, micro-batch]
   std::vector<Rank> ranks_;
 };
 

@@ -60,7 +60,7 @@ TEST(ScheduleMistakes, FindAnActionOfNoStageOrMicroBatch) {
 TEST(ScheduleMistakes, FindAStageOnNoRankOrOnTwo) {
   Schedule schedule = small();
   schedule.ranks[1].clear();
-  EXPECT_EQ(mistakes(schedule), Lines{"stage 1 is on no rank"});
+  EXPECT_EQ(mistakes(schedule), (Lines{"rank 1 does nothing", "stage 1 is on no rank"}));
   schedule = small();
   schedule.ranks[0].push_back(schedule.ranks[1].back());
   schedule.ranks[1].pop_back();
@@ -69,6 +69,14 @@ TEST(ScheduleMistakes, FindAStageOnNoRankOrOnTwo) {
   std::swap(schedule.rank_of_stage[0], schedule.rank_of_stage[1]);
   EXPECT_EQ(mistakes(schedule), (Lines{"stage 0 belongs to rank 1, but rank 0 does it",
                                        "stage 1 belongs to rank 0, but rank 1 does it"}));
+}
+
+TEST(ScheduleMistakes, FindRanksThatDoNothingHoweverMany) {
+  Schedule schedule = small();
+  schedule.ranks.resize(100'000);
+  const Lines lines = mistakes(schedule);
+  EXPECT_EQ(lines.size(), 100'000u - 2);
+  EXPECT_EQ(lines[0], "rank 2 does nothing");
 }
 
 TEST(ScheduleMistakes, FindABackwardBeforeWhatItNeeds) {
