@@ -3,14 +3,15 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "account/parameter_table.h"
 #include "cli/config_args.h"
 #include "cli/own_program.h"
 #include "cli/temporary_folder.h"
 #include "cli/verbs.h"
+#include "cli/verify_report.h"
 #include "core/error.h"
 #include "kernels/device.h"
 #include "train/environment.h"
@@ -32,13 +33,13 @@ namespace {
 
 using spec::Backend;
 using spec::Layout;
-using train::LayoutVerdict;
 using train::VerifyRecord;
 
 struct Options {
   ConfigArgs config;
   std::string layouts = "dp=2; dp=2,accumulate=2";
   int64_t steps = 20;
+  std::string junit;
   bool json = false;
 };
 
@@ -54,7 +55,7 @@ struct Interrupted {
 };
 
 bool runs_as_processes(const Layout& layout) {
-  return (layout.backend == Backend::shm || layout.backend == Backend::mpi) && layout.dp > 1;
+  return (layout.backend == Backend::shm || layout.backend == Backend::mpi) && layout.ranks() > 1;
 }
 
 Attempt run_as_processes(const spec::RunConfig& config, const Layout& layout, int64_t steps) {
@@ -65,7 +66,7 @@ Attempt run_as_processes(const spec::RunConfig& config, const Layout& layout, in
   const std::vector<std::string> command = {
       own_program(),         "verify-rank", config_path.string(), "--steps",
       std::to_string(steps), "--record",    record_path.string()};
-  const int ranks = static_cast<int>(layout.dp);
+  const int ranks = static_cast<int>(layout.ranks());
   std::string said;
   const auto listen = [&](const std::string& line) { said += line + "\n"; };
   train::LaunchOptions launch_options;
@@ -101,7 +102,7 @@ Attempt run_layout(const spec::RunConfig& config, const data::Dataset& dataset,
                    const Layout& layout, int64_t steps) {
   try {
     if (runs_as_processes(layout)) return run_as_processes(config, layout, steps);
-    return run_in_this_process(config, dataset, layout.dp, steps);
+    return run_in_this_process(config, dataset, layout.ranks(), steps);
   } catch (const std::exception& error) {
     return {{}, error.what()};
   }
@@ -115,57 +116,51 @@ std::vector<std::string> parameter_names(const spec::RunConfig& config) {
   return names;
 }
 
-nlohmann::ordered_json to_json(const LayoutVerdict& v) {
-  nlohmann::ordered_json json = {{"layout", v.layout},
-                                 {"ok", v.ok},
-                                 {"bitwise", v.bitwise},
-                                 {"loss_max_relative", v.loss_max_relative},
-                                 {"grad_norm_max_relative", v.grad_norm_max_relative},
-                                 {"gradients_max_relative_l2", v.gradients_max_relative_l2},
-                                 {"weights_max_relative_l2", v.weights_max_relative_l2},
-                                 {"first_divergence", nullptr}};
-  if (!v.ok) {
-    json["first_divergence"] = {{"step", v.first_divergence_step},
-                                {"tensor", v.first_divergence_tensor}};
-    json["why"] = v.why;
-  }
-  return json;
-}
-
-void print_table(const std::vector<LayoutVerdict>& verdicts, const train::Tolerance& tolerance) {
-  fmt::print("{:<36} {:>9} {:>9} {:>9} {:>9}\n", "layout", "losses", "norms", "gradients",
-             "weights");
-  fmt::print("{:<36} {:>9.0e} {:>9.0e} {:>9} {:>9.0e}\n", "tolerance", tolerance.loss,
-             tolerance.norm, "", tolerance.weights);
-  for (const LayoutVerdict& v : verdicts) {
-    fmt::print("{:<36} {:>9.1e} {:>9.1e} {:>9.1e} {:>9.1e}  {}\n", v.layout, v.loss_max_relative,
-               v.grad_norm_max_relative, v.gradients_max_relative_l2, v.weights_max_relative_l2,
-               v.bitwise  ? "equal to the bit"
-               : v.ok     ? "ok"
-               : v.failed ? "FAILED: " + v.why
-                          : "MISMATCH: " + v.why);
-    if (!v.ok && v.first_divergence_step > 0) {
-      fmt::print("{:<36} first seen at step {} in {}\n", "", v.first_divergence_step,
-                 v.first_divergence_tensor);
-    }
+/// Violations of one layout of several, named after it.
+void add_violations(const Layout& layout, std::vector<spec::Violation> found,
+                    std::vector<spec::Violation>& violations) {
+  for (spec::Violation& violation : found) {
+    violation.where = "--layouts: " + spec::to_string(layout);
+    violations.push_back(std::move(violation));
   }
 }
 
-/// The layouts as they are run: what they do not say of sharding is the config's.
+/// The config of a layout's run, with the schedule file that it names.
+spec::RunConfig config_of(const spec::RunConfig& config, const Layout& layout) {
+  spec::RunConfig its = spec::with_layout(config, layout);
+  formats::read_schedule_file(its);
+  return its;
+}
+
+/// Everything for which a layout cannot run.
+std::vector<spec::Violation> mistakes_of(const spec::RunConfig& config, const Layout& layout) {
+  const int64_t samples = config.training.global_batch_size;
+  if (layout.dp > samples) {
+    return {{"dp", std::to_string(layout.dp), "more ranks than the samples of a global batch",
+             "at most " + std::to_string(samples), ""}};
+  }
+  std::vector<spec::Violation> violations;
+  if (layout.prefetch >= 0 && layout.zero < 3) {
+    violations.push_back({"prefetch", std::to_string(layout.prefetch),
+                          "is not used: only zero=3 gathers weights", "zero=3", ""});
+  }
+  try {
+    const auto found = spec::validate(config_of(config, layout), layout.ranks());
+    violations.insert(violations.end(), found.begin(), found.end());
+  } catch (const core::ConfigError& error) {
+    violations.push_back({"schedule", layout.schedule, error.what(), "", ""});
+  }
+  return violations;
+}
+
+/// The layouts as they are run: what they do not say is the config's where that fits. Throws
+/// ConfigError with all that cannot run, each with why.
 std::vector<Layout> read_layouts(const Options& options, const spec::RunConfig& config) {
-  const int64_t global_batch_size = config.training.global_batch_size;
   spec::LayoutList list = spec::parse_layouts(options.layouts);
-  for (Layout& layout : list.layouts) {
-    layout = spec::completed(layout, config);
-    if (layout.prefetch >= 0 && layout.zero < 3) {
-      list.violations.push_back({"prefetch", std::to_string(layout.prefetch),
-                                 "is not used: only zero=3 gathers weights", "zero=3",
-                                 "--layouts"});
-    }
-    if (layout.dp > global_batch_size) {
-      list.violations.push_back({"dp", std::to_string(layout.dp),
-                                 "more ranks than the samples of a global batch",
-                                 "at most " + std::to_string(global_batch_size), "--layouts"});
+  if (list.violations.empty()) {
+    for (Layout& layout : list.layouts) {
+      layout = spec::completed(layout, config);
+      add_violations(layout, mistakes_of(config, layout), list.violations);
     }
   }
   if (!list.violations.empty()) throw core::ConfigError(formats::describe(list.violations));
@@ -179,23 +174,71 @@ std::vector<Attempt> run_layouts(const spec::RunConfig& config, const data::Data
   for (const bool processes : {true, false}) {
     for (size_t i = 0; i < layouts.size(); ++i) {
       if (runs_as_processes(layouts[i]) != processes) continue;
-      attempts[i] = run_layout(spec::with_layout(config, layouts[i]), dataset, layouts[i], steps);
+      attempts[i] = run_layout(config_of(config, layouts[i]), dataset, layouts[i], steps);
     }
   }
   return attempts;
 }
 
-void print_json(const std::vector<LayoutVerdict>& verdicts, const train::Tolerance& tolerance,
-                int64_t steps) {
-  nlohmann::ordered_json json = {
-      {"reference", spec::to_string(Layout{})},
-      {"steps", steps},
-      {"tolerance",
-       {{"loss", tolerance.loss}, {"grad_norm", tolerance.norm}, {"weights", tolerance.weights}}},
-      {"layouts", nlohmann::ordered_json::array()}};
-  for (const LayoutVerdict& verdict : verdicts) json["layouts"].push_back(to_json(verdict));
-  fmt::print("{}\n", json.dump());
+/// The layout that `layout` is held to, to the bit or within a tolerance. Tensor parallelism sums
+/// in another order than one rank does, and nothing else has a part in that order: with invariant
+/// numerics its layouts have the bits of the plainest of them, which is close to one rank.
+Layout reference_of(const spec::RunConfig& config, const Layout& layout) {
+  Layout reference;
+  if (config.training.numerics == spec::Numerics::invariant && layout.tp > 1) {
+    reference.tp = layout.tp;
+    reference.sp = layout.sp == 1 ? 1 : 0;
+  }
+  return reference;
 }
+
+/// Runs what layouts are compared with, each once, and compares.
+class Judge {
+ public:
+  Judge(const spec::RunConfig& config, const data::Dataset& dataset, int64_t steps)
+      : config_(config), dataset_(dataset), steps_(steps), names_(parameter_names(config)) {}
+
+  /// Rows of the layout, and before it of a reference that is new and no single rank.
+  void judge(const Layout& layout, const Attempt& attempt, std::vector<VerifyRow>& rows) {
+    const Layout held_to = reference_of(config_, layout);
+    const std::string name = spec::to_string(held_to);
+    const bool is_new = references_.count(name) == 0;
+    const Attempt& reference = reference_run(held_to);
+    if (is_new && held_to.tp > 1) {
+      rows.push_back(compared(held_to, reference, Layout{}, reference_run(Layout{}),
+                              train::close_tolerance(with(held_to), steps_)));
+    }
+    rows.push_back(compared(layout, attempt, held_to, reference,
+                            train::default_tolerance(with(layout), steps_)));
+  }
+
+ private:
+  spec::RunConfig with(const Layout& layout) const { return spec::with_layout(config_, layout); }
+
+  const Attempt& reference_run(const Layout& layout) {
+    const auto [place, is_new] = references_.try_emplace(spec::to_string(layout));
+    if (is_new) place->second = run_layout(with(layout), dataset_, layout, steps_);
+    return place->second;
+  }
+
+  VerifyRow compared(const Layout& layout, const Attempt& attempt, const Layout& held_to,
+                     const Attempt& reference, const train::Tolerance& tolerance) const {
+    VerifyRow row{{}, spec::to_string(held_to), tolerance};
+    row.verdict.why = attempt.failure.empty() ? reference.failure : attempt.failure;
+    row.verdict.failed = !row.verdict.why.empty();
+    if (!row.verdict.failed) {
+      row.verdict = train::compare(reference.record, attempt.record, names_, tolerance);
+    }
+    row.verdict.layout = spec::to_string(layout);
+    return row;
+  }
+
+  const spec::RunConfig& config_;
+  const data::Dataset& dataset_;
+  int64_t steps_;
+  std::vector<std::string> names_;
+  std::map<std::string, Attempt> references_;
+};
 
 int run_verify(const Options& options) {
   spec::RunConfig config = options.config.read(0);
@@ -204,8 +247,6 @@ int run_verify(const Options& options) {
   config = spec::resolved(train::with_vocabulary(config, *data.tokenizer), 1);
   const std::vector<Layout> layouts = read_layouts(options, config);
   const int64_t steps = std::min(options.steps, config.training.steps);
-  const train::Tolerance tolerance = train::default_tolerance(config, steps);
-  const std::vector<std::string> names = parameter_names(config);
 
   std::vector<Attempt> attempts;
   try {
@@ -213,32 +254,23 @@ int run_verify(const Options& options) {
   } catch (const Interrupted& interrupted) {
     return interrupted.exit_status;
   }
-  const VerifyRecord reference =
-      run_in_this_process(spec::with_layout(config, Layout{}), *data.training, 1, steps).record;
+  Judge judge(config, *data.training, steps);
+  std::vector<VerifyRow> rows;
+  for (size_t i = 0; i < layouts.size(); ++i) judge.judge(layouts[i], attempts[i], rows);
 
-  std::vector<LayoutVerdict> verdicts;
-  for (size_t i = 0; i < layouts.size(); ++i) {
-    LayoutVerdict verdict;
-    verdict.why = attempts[i].failure;
-    verdict.failed = !verdict.why.empty();
-    if (!verdict.failed) {
-      verdict = train::compare(reference, attempts[i].record, names, tolerance);
-    }
-    verdict.layout = spec::to_string(layouts[i]);
-    verdicts.push_back(std::move(verdict));
-  }
   const bool all_ok =
-      std::all_of(verdicts.begin(), verdicts.end(), [](const LayoutVerdict& v) { return v.ok; });
+      std::all_of(rows.begin(), rows.end(), [](const VerifyRow& row) { return row.verdict.ok; });
+  if (!options.junit.empty()) train::write_file_atomically(options.junit, verify_junit(rows));
   if (options.json) {
-    print_json(verdicts, tolerance, steps);
+    const spec::RunConfig alone = spec::with_layout(config, Layout{});
+    fmt::print("{}\n", verify_json(rows, train::default_tolerance(alone, steps), steps));
   } else {
-    print_table(verdicts, tolerance);
-    fmt::print("{}\n", all_ok
-                           ? "every layout trains the model that one rank trains"
-                           : "some layout was not shown to train the model that one rank trains");
+    fmt::print("{}{}\n", verify_table(rows),
+               all_ok ? "every layout trains the model that one rank trains"
+                      : "some layout was not shown to train the model that one rank trains");
   }
-  const bool failed =
-      std::any_of(verdicts.begin(), verdicts.end(), [](const auto& v) { return v.failed; });
+  const bool failed = std::any_of(rows.begin(), rows.end(),
+                                  [](const VerifyRow& row) { return row.verdict.failed; });
   return all_ok ? kDone : failed ? kRunFailed : kMismatch;
 }
 
@@ -275,16 +307,25 @@ void add_verify_verb(CLI::App& app, int& status) {
       "verify", "Train a few steps in each layout and on one rank, and compare what comes out");
   options->config.add_to(
       *verb,
-      "Layouts: key=value joined by commas, layouts by semicolons. Keys: dp, "
-      "accumulate, micro_batch, recompute, zero, shard, bucket_bytes, prefetch, backend (thread, "
-      "shm, mpi); sharding that a layout does not name is the config's. Exit status 4 when a "
-      "layout "
+      "Layouts: key=value joined by commas, layouts by semicolons; of values divided by bars, as "
+      "in "
+      "tp=1|2,zero=0|1, every combination is a layout. Keys: dp, tp, sp (0, 1), pp, schedule "
+      "(gpipe, "
+      "1f1b, interleaved, zb-h1, zb-v, FILE.csv), v (stages on each rank of the pipeline), "
+      "accumulate "
+      "or micro_batch, recompute, zero, shard, bucket_bytes, prefetch, backend (thread, shm, mpi). "
+      "Sharding, sp, schedule and v that a layout does not name are the config's; a pipeline takes "
+      "2 "
+      "pp micro-batches by itself. With training.numerics = \"invariant\" a layout is compared to "
+      "the bit, one with tp > 1 with the plainest of its tp and sp. Exit status 4 when a layout "
       "differs.");
   verb->add_option("--layouts", options->layouts, "What to compare with one rank")
       ->capture_default_str();
   verb->add_option("--steps", options->steps, "Steps to train (at most training.steps)")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  verb->add_option("--junit", options->junit, "Also write the outcome to FILE as JUnit's XML")
+      ->type_name("FILE");
   verb->add_flag("--json", options->json, "Print one JSON object");
   verb->callback([options, &status] { status = run_verify(*options); });
 

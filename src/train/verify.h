@@ -43,7 +43,10 @@ struct Tolerance {
   /// what counts is how far they may have walked.
   double walk = 1e-5;
 };
-/// For `steps` steps of `config`.
+/// For `steps` steps of `config` beside one rank, whatever the numerics: products that are cut sum
+/// in another order than whole ones do.
+Tolerance close_tolerance(const spec::RunConfig& config, int64_t steps);
+/// The same but with the invariant numerics, where there is none.
 Tolerance default_tolerance(const spec::RunConfig& config, int64_t steps);
 
 /// What a layout came to beside the reference.

@@ -178,6 +178,21 @@ TEST_F(ConfigIo, ThrowsAllOfThemAsOneConfigError) {
   }
 }
 
+TEST_F(ConfigIo, ReadsTheScheduleFileThatTheConfigNames) {
+  const std::string csv = file("mine.csv", "0F0,0B0\n");
+  auto result = read_config(flags({"--parallelism.pipeline_schedule=" + csv}));
+  EXPECT_TRUE(result.violations.empty());
+  EXPECT_EQ(result.config.parallelism.schedule_csv, "0F0,0B0\n");
+  result = read_config(flags({"--parallelism.pipeline_schedule=none.csv"}));
+  ASSERT_EQ(result.violations.size(), 1u);
+  EXPECT_EQ(result.violations[0].why, "none.csv does not exist");
+  EXPECT_EQ(result.violations[0].where, "--parallelism.pipeline_schedule");
+  RunConfig config;
+  config.parallelism.schedule_csv = "left over";
+  read_schedule_file(config);
+  EXPECT_EQ(config.parallelism.schedule_csv, "");
+}
+
 TEST_F(ConfigIo, WritesTomlThatReadsBackTheSame) {
   RunConfig config;
   config.model_preset = "gpt2-10m";
@@ -187,6 +202,7 @@ TEST_F(ConfigIo, WritesTomlThatReadsBackTheSame) {
   config.optimizer.lr = 0.1 + 0.2;
   config.optimizer.eps = 1e-300;
   config.training.max_norm = 3;
+  config.parallelism.layers_per_stage = {4, 0, 3};
   config.training.seed = 9223372036854770000u;
   config.lr_scheduler.decay = spec::Decay::wsd;
   config.activation_checkpoint.mode = spec::Recompute::full;
