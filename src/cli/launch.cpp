@@ -33,10 +33,10 @@ struct LaunchFlags {
 
 /// What is made to run as one of several ranks.
 void check_command(const std::vector<std::string>& command) {
-  if (command[0] == "train") return;
+  if (command[0] == "train" || command[0] == "generate") return;
   if (command[0] == "bench" && command.size() > 1 && command[1] == "comm") return;
   throw ConfigError(
-      fmt::format("launch starts the ranks of `tessera train` or `tessera bench comm`, not of "
+      fmt::format("launch starts the ranks of `tessera train`, `generate` or `bench comm`, not of "
                   "\"{}\": tessera launch --nproc-per-node N -- train CONFIG.toml …",
                   command[0]));
 }
