@@ -251,9 +251,12 @@ void Pipeline::backward_weight(const Action& action, Work& work) {
 }
 
 model::Pass Pipeline::make_pass(core::Arena& kept, const Action& action, const Work& work) {
-  auto number = static_cast<size_t>(action.micro_batch);
-  if (TESSERA_FAULT("pp_swapped_micro_batch") && action.stage > 0 && number > 0) --number;
+  const auto number = static_cast<size_t>(action.micro_batch);
   model::Pass pass(kept, scratch(), work.batches[number]);
+  if (TESSERA_FAULT("pp_swapped_micro_batch") && action.stage > 0 && number > 0) {
+    const model::MicroBatch& other = work.batches[number - 1];
+    if (other.batch() == pass.batch.batch()) pass.batch = other;
+  }
   pass.training = work.pass.training;
   pass.grad_scale = work.pass.grad_scale;
   pass.dropout_key = core::stream_key(config_.training.seed, core::Stream::dropout);
