@@ -1,12 +1,15 @@
-"""Trains transformers' GPT-2 in PyTorch from the weights and on the batches of a Tessera run, and
-holds the two loss curves against each other.
+"""Trains transformers' GPT-2 in PyTorch from the weights and on the batches of Tessera runs, and
+holds each of their loss curves against PyTorch's.
 
-  gpt2_curve.py CHECKPOINT BATCHES METRICS --config CONFIG_JSON [--tolerance 0.01] [--window 20]
+  gpt2_curve.py CHECKPOINT BATCHES METRICS… --config CONFIG_JSON [--tolerance 0.01] [--window 20]
+                [--losses FILE]
 
-CHECKPOINT: `tessera checkpoint init` of the run's config; BATCHES: `tessera data batches`; METRICS:
-the run's metrics.jsonl; CONFIG_JSON: `tessera config check --json` of the run's config. Curves are
-compared as means over windows of steps: single steps of two bf16 programs differ by their rounding.
-Exit status 1 when a window differs by more than the tolerance.
+CHECKPOINT: `tessera checkpoint init` of the runs' config; BATCHES: `tessera data batches`; METRICS:
+metrics.jsonl of each run, which is called by its folder's name; CONFIG_JSON: `tessera config check
+--json` of the config. The runs differ in their layout alone. FILE keeps PyTorch's losses, as JSON;
+where it is there already, it is read and nothing trained. Curves are compared as means over windows
+of steps: single steps of two bf16 programs differ by their rounding. Exit status 1 when a window of
+any run differs by more than the tolerance.
 """
 
 import argparse
@@ -100,38 +103,59 @@ def train(model, batches, config):
     return losses
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("checkpoint")
-    parser.add_argument("batches")
-    parser.add_argument("metrics")
-    parser.add_argument("--config", required=True)
-    parser.add_argument("--tolerance", type=float, default=0.01)
-    parser.add_argument("--window", type=int, default=20)
-    args = parser.parse_args()
-    config = json.loads(pathlib.Path(args.config).read_text())
-    config = config.get("config", config)
+def train_from(checkpoint, batches, config):
+    """PyTorch's losses, step by step."""
     m = config["model"]
     model = GPT2LMHeadModel(GPT2Config(
         vocab_size=m["vocab_size"], n_positions=m["max_position_embeddings"],
         n_embd=m["hidden_size"], n_layer=m["num_hidden_layers"], n_head=m["num_attention_heads"],
         resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, layer_norm_epsilon=m["norm_eps"]))
-    load_weights(model, args.checkpoint)
+    load_weights(model, checkpoint)
     model.train()
-    theirs = train(model, load_file(args.batches), config)
-    ours = [json.loads(line)["loss"] for line in pathlib.Path(args.metrics).read_text().splitlines()]
-    assert len(ours) >= len(theirs), f"{len(ours)} steps in the metrics, {len(theirs)} trained"
+    return train(model, load_file(batches), config)
 
-    worst = 0.0
-    print(f"{'steps':>12} {'tessera':>9} {'pytorch':>9} {'difference':>11}")
-    for first in range(0, len(theirs), args.window):
-        a = sum(ours[first:first + args.window]) / len(ours[first:first + args.window])
-        b = sum(theirs[first:first + args.window]) / len(theirs[first:first + args.window])
-        worst = max(worst, abs(a - b) / b)
-        print(f"{first + 1:>5} - {first + len(theirs[first:first + args.window]):>4} "
-              f"{a:9.5f} {b:9.5f} {100 * (a - b) / b:10.3f} %")
-    print(f"largest difference of a window {100 * worst:.3f} %, allowed {100 * args.tolerance:g} %")
-    sys.exit(0 if worst <= args.tolerance else 1)
+
+def window_means(losses, window):
+    windows = [losses[first:first + window] for first in range(0, len(losses), window)]
+    return [sum(w) / len(w) for w in windows]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("checkpoint")
+    parser.add_argument("batches")
+    parser.add_argument("metrics", nargs="+", type=pathlib.Path)
+    parser.add_argument("--config", required=True, type=pathlib.Path)
+    parser.add_argument("--tolerance", type=float, default=0.01)
+    parser.add_argument("--window", type=int, default=20)
+    parser.add_argument("--losses", type=pathlib.Path)
+    args = parser.parse_args()
+    if args.losses and args.losses.exists():
+        theirs = json.loads(args.losses.read_text())
+    else:
+        config = json.loads(args.config.read_text())
+        theirs = train_from(args.checkpoint, args.batches, config.get("config", config))
+        if args.losses:
+            args.losses.write_text(json.dumps(theirs))
+
+    runs = {}
+    for path in args.metrics:
+        losses = [json.loads(line)["loss"] for line in path.read_text().splitlines()]
+        assert len(losses) >= len(theirs), f"{path}: {len(losses)} steps, {len(theirs)} trained here"
+        runs[path.parent.name] = window_means(losses[:len(theirs)], args.window)
+
+    worst = dict.fromkeys(runs, 0.0)
+    print(f"{'steps':>12} {'pytorch':>9}" + "".join(f" {name:>18}" for name in runs))
+    for i, b in enumerate(window_means(theirs, args.window)):
+        row = f"{i * args.window + 1:>5} - {min((i + 1) * args.window, len(theirs)):>4} {b:9.5f}"
+        for name, means in runs.items():
+            worst[name] = max(worst[name], abs(means[i] - b) / b)
+            row += f" {means[i]:9.5f} {100 * (means[i] - b) / b:+6.3f} %"
+        print(row)
+    for name, difference in worst.items():
+        print(f"{name}: largest difference of a window {100 * difference:.3f} %, "
+              f"allowed {100 * args.tolerance:g} %")
+    sys.exit(0 if all(difference <= args.tolerance for difference in worst.values()) else 1)
 
 
 if __name__ == "__main__":
