@@ -10,6 +10,7 @@
 #include "account/model_part.h"
 #include "account/pipeline.h"
 #include "account/tensor_traffic.h"
+#include "account/timeline.h"
 #include "account/traffic.h"
 #include "kernels/attention.h"
 #include "kernels/device.h"
@@ -276,6 +277,11 @@ Prediction predict(const spec::RunConfig& config, const std::vector<int64_t>& co
   prediction.flops_per_step =
       account::train_flops_per_token(config.model, config.data.seq_len) *
       static_cast<double>(config.training.global_batch_size * config.data.seq_len);
+  if (config.parallelism.pipeline_parallel_degree > 1) {
+    prediction.bubble_fraction =
+        account::simulate(spec::schedule_of(config), account::stage_times(config))
+            .bubble_fraction();
+  }
   return prediction;
 }
 

@@ -72,8 +72,10 @@ struct Summary {
   /// [ranks], sent in a step, counted.
   std::vector<std::array<comm::Traffic, parallel::kNumAxes>> traffic_measured;
   spec::Mesh mesh;
-  double bubble_simulated = 0;  ///< idle share of the step in a pipeline, by its actions' times
-  double bubble_measured = 0;   ///< as it was
+  /// The idle share of the step in a pipeline, by the times of its actions and as it was: over the
+  /// steps of this start but its first, where there are others.
+  double bubble_simulated = 0;
+  double bubble_measured = 0;
   Prediction predicted;
   std::string weights_hash;
   bool stopped_early = false;

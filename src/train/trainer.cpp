@@ -19,6 +19,7 @@
 #include "train/checkpoint.h"
 #include "train/clock.h"
 #include "train/evaluation.h"
+#include "train/pipeline_times.h"
 #include "train/process_memory.h"
 #include "train/product_rate.h"
 #include "train/run_data.h"
@@ -121,8 +122,8 @@ class Run {
   AxisSeconds waited_seconds_{};         // for communication, of busy_seconds_
   AxisSeconds communication_seconds_{};  // waited for or not
   int64_t steps_done_ = 0;
-  AxisTraffic sent_{};               // in the last step
-  double bubble_sum_ = 0;            // over the steps
+  AxisTraffic sent_{};  // in the last step
+  std::optional<PipelineTimes> pipeline_times_;
   std::unique_ptr<RunTrace> trace_;  // where profiling.trace asks for it
 };
 
@@ -147,6 +148,7 @@ Run::Run(const TrainOptions& options, comm::Communicator& comm, const Observer& 
   load_start();
   claim_folder();
   step_ = std::make_unique<TrainStep>(config_, *replica_);
+  pipeline_times_.emplace(replica_->pipeline().schedule());
   loader_ = std::make_unique<BatchLoader>(*data_.training, config_.training,
                                           static_cast<int>(groups_->mesh().dp),
                                           static_cast<int>(groups_->coordinate().dp), origin_);
@@ -306,7 +308,7 @@ bool Run::train_one_step(int64_t step) {
   const double seconds = clock.seconds();
   busy_seconds_ += seconds;
   ++steps_done_;
-  bubble_sum_ += result.bubble_fraction;
+  pipeline_times_->add_step(replica_->pipeline().actions(), result.bubble_fraction);
 
   StepRecord record = record_of(result, seconds);
   const AxisCounters after(*groups_);
@@ -404,7 +406,8 @@ Summary Run::summarise(int64_t last_step) {
     summary_.hidden_communication_fraction[axis] =
         std::max(0.0, 1 - waited_seconds_[axis] / communication_seconds_[axis]);
   }
-  summary_.bubble_measured = bubble_sum_ / static_cast<double>(steps_done_);
+  summary_.bubble_measured = pipeline_times_->bubble_measured();
+  summary_.bubble_simulated = pipeline_times_->bubble_simulated(comm_);
   summary_.predicted = prediction_;
   summarise_ranks();
   summary_.weights_hash = weights_hash(replica_->state(), *groups_);
