@@ -12,14 +12,21 @@ Sharding sharding_of(const spec::ParallelismConfig& parallelism) {
   return sharding;
 }
 
-int64_t owned_elements(const ParameterTable& table, const Parameter& parameter,
-                       const Sharding& sharding, int64_t shard_rank) {
+bool is_split(const Parameter& parameter, const Sharding& sharding) {
+  return parameter.trainable ? sharding.shards > 1 : sharding.shards_weights();
+}
+
+ElementRange owned_range(const ParameterTable& table, const Parameter& parameter,
+                         const Sharding& sharding, int64_t shard_rank) {
+  if (!is_split(parameter, sharding)) return {0, parameter.elements()};
   const Unit& unit = table.units[static_cast<size_t>(parameter.unit)];
-  const int64_t share = padded(unit.trainable_elements(), sharding.shards) / sharding.shards;
-  const int64_t begin = parameter.offset - unit.trainable_begin;
+  const int64_t elements = parameter.trainable ? unit.trainable_elements() : unit.frozen_elements();
+  const int64_t share = padded(elements, sharding.shards) / sharding.shards;
+  const int64_t begin = parameter.offset - (parameter.trainable ? unit.trainable_begin : 0);
   const int64_t first = std::max(begin, shard_rank * share);
   const int64_t end = std::min(begin + parameter.elements(), (shard_rank + 1) * share);
-  return std::max<int64_t>(end - first, 0);
+  if (first >= end) return {};
+  return {first - begin, end - first};
 }
 
 std::vector<Bucket> gradient_buckets(const ParameterTable& table, int64_t element_bytes,

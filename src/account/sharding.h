@@ -30,9 +30,16 @@ constexpr int64_t padded(int64_t count, int64_t shards) {
   return (count + shards - 1) / shards * shards;
 }
 
-/// Elements of a trained parameter that rank `shard_rank` of a shard group owns.
-int64_t owned_elements(const ParameterTable& table, const Parameter& parameter,
-                       const Sharding& sharding, int64_t shard_rank);
+/// A run of a parameter's elements, row-major.
+struct ElementRange {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+/// Whether the ranks of a shard group own different elements of the parameter, or all of them all.
+bool is_split(const Parameter& parameter, const Sharding& sharding);
+/// The elements that rank `shard_rank` of a shard group owns; may be none.
+ElementRange owned_range(const ParameterTable& table, const Parameter& parameter,
+                         const Sharding& sharding, int64_t shard_rank);
 
 /// Units [first, first + count) of the table whose gradients are reduced in one call.
 struct Bucket {

@@ -105,23 +105,6 @@ bool ModelState::has(StateKind kind, const account::Parameter& parameter) const 
   return false;
 }
 
-bool ModelState::is_split(const account::Parameter& parameter) const {
-  return parameter.trainable ? place_.sharding.shards > 1 : place_.sharding.shards_weights();
-}
-
-ElementRange ModelState::owned_range(const account::Parameter& parameter,
-                                     int64_t shard_rank) const {
-  if (!is_split(parameter)) return {0, parameter.elements()};
-  const account::Unit& unit = table_.units[static_cast<size_t>(parameter.unit)];
-  const int64_t elements = parameter.trainable ? unit.trainable_elements() : unit.frozen_elements();
-  const int64_t share = padded(elements, place_.sharding.shards) / place_.sharding.shards;
-  const int64_t begin = begin_in_buffer(parameter);
-  const int64_t first = std::max(begin, shard_rank * share);
-  const int64_t end = std::min(begin + parameter.elements(), (shard_rank + 1) * share);
-  if (first >= end) return {};
-  return {first - begin, end - first};
-}
-
 int64_t ModelState::begin_in_buffer(const account::Parameter& parameter) const {
   const account::Unit& unit = table_.units[static_cast<size_t>(parameter.unit)];
   return parameter.offset - (parameter.trainable ? unit.trainable_begin : 0);

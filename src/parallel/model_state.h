@@ -20,11 +20,7 @@ constexpr const char* name_of(StateKind kind) {
   return names[static_cast<int>(kind)];
 }
 
-/// A run of a parameter's elements, row-major.
-struct ElementRange {
-  int64_t first = 0;
-  int64_t count = 0;
-};
+using account::ElementRange;
 
 /// Where a model's state is made.
 struct StatePlace {
@@ -61,15 +57,14 @@ class ModelState {
   /// True when `kind` of the parameter has memory of its own: fp32 training has no separate master,
   /// and what is frozen has weights alone.
   bool has(StateKind kind, const account::Parameter& parameter) const;
-  /// Whether the ranks of a shard group own different elements of the parameter, or all of them
-  /// all.
-  bool is_split(const account::Parameter& parameter) const;
+  /// See account/sharding.h.
+  bool is_split(const account::Parameter& parameter) const {
+    return account::is_split(parameter, place_.sharding);
+  }
   /// The elements of a parameter that this rank owns; may be none.
   ElementRange owned_range(const account::Parameter& parameter) const {
-    return owned_range(parameter, place_.shard_rank);
+    return account::owned_range(table_, parameter, place_.sharding, place_.shard_rank);
   }
-  /// Those that rank `shard_rank` of a shard group owns.
-  ElementRange owned_range(const account::Parameter& parameter, int64_t shard_rank) const;
   /// Those of one kind of state, [count]. Without a master of its own, master is weights.
   View owned(StateKind kind, const account::Parameter& parameter) const;
   /// All of it, [shape], where it is not split.

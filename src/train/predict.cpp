@@ -190,7 +190,7 @@ void RankPlan::add_gradient_traffic(account::StepTraffic& dp, account::StepTraff
   for (const account::Parameter& parameter : table_.parameters) {
     if (!parameter.partial_gradient || !parameter.trainable) continue;
     const int64_t owned =
-        account::owned_elements(table_, parameter, shape.sharding, at_.dp % shards);
+        account::owned_range(table_, parameter, shape.sharding, at_.dp % shards).count;
     tp.add({Collective::all_reduce, owned, shape.gradient_bytes}, parameter.copies,
            at_.tp % parameter.copies);
   }
