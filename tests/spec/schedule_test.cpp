@@ -151,6 +151,34 @@ TEST(Schedule, RunsToItsEndWithTheBuffersItAsksFor) {
   });
 }
 
+TEST(Schedule, AsksForMoreBuffersWhereASenderHasToGetFarAhead) {
+  // Rank 1 sends gradients of so many micro-batches before the forward that rank 0 waits for ahead
+  // of the first of them. One arrives at once, and the others have to leave.
+  for (const int64_t ahead : {1, 2, 3, 4, 7}) {
+    Schedule schedule;
+    schedule.num_micro_batches = ahead + 1;
+    schedule.rank_of_stage = {0, 1, 0};
+    schedule.ranks.resize(2);
+    const auto add = [&](size_t rank, ActionKind kind, int64_t stage, int64_t first, int64_t end) {
+      for (int64_t i = first; i < end; ++i) schedule.ranks[rank].push_back({kind, stage, i});
+    };
+    const auto F = ActionKind::forward, B = ActionKind::backward;
+    add(0, F, 0, 0, ahead + 1);
+    add(0, F, 2, 0, ahead);
+    add(0, B, 2, 0, ahead);
+    add(0, F, 2, ahead, ahead + 1);
+    add(0, B, 0, 0, ahead);
+    add(0, B, 2, ahead, ahead + 1);
+    add(0, B, 0, ahead, ahead + 1);
+    add(1, F, 1, 0, ahead);
+    add(1, B, 1, 0, ahead);
+    add(1, F, 1, ahead, ahead + 1);
+    add(1, B, 1, ahead, ahead + 1);
+    EXPECT_EQ(mistakes(schedule), std::vector<std::string>{}) << ahead;
+    EXPECT_EQ(buffers_to_send(schedule), std::max<int64_t>(2, ahead - 1)) << ahead;
+  }
+}
+
 TEST(Schedule, IsKnownByItsNameInAConfig) {
   for (const char* name : {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v"}) {
     ASSERT_TRUE(schedule_kind(name).has_value()) << name;
