@@ -15,12 +15,15 @@ namespace {
 
 struct Mesh {
   int64_t tp = 1, pp = 1, dp = 1, zero = 0;
+  const char* schedule = "1f1b";
+  int64_t v = 1;
+  bool sp = false;
   int ranks() const { return static_cast<int>(tp * pp * dp); }
 };
 
 std::string text_of(const Mesh& mesh) {
   return "tp " + std::to_string(mesh.tp) + " pp " + std::to_string(mesh.pp) + " dp " +
-         std::to_string(mesh.dp) + " zero " + std::to_string(mesh.zero);
+         std::to_string(mesh.dp) + " zero " + std::to_string(mesh.zero) + " " + mesh.schedule;
 }
 
 class MeshResumeTest : public testing::Test {
@@ -46,6 +49,9 @@ class MeshResumeTest : public testing::Test {
     options.config.parallelism.pipeline_parallel_degree = mesh.pp;
     options.config.parallelism.data_parallel_degree = mesh.dp;
     options.config.parallelism.zero_stage = mesh.zero;
+    options.config.parallelism.pipeline_schedule = mesh.schedule;
+    options.config.parallelism.virtual_stages = mesh.v;
+    options.config.parallelism.sequence_parallel = mesh.sp;
     options.run_dir = folder_.path() / name;
     options.existing = existing;
     Summary summary;
@@ -81,6 +87,23 @@ TEST_F(MeshResumeTest, ARunThatChangesItsMeshIsTheRunThatDidNot) {
     expect_unchanged(model + "-tp2-", {2, 1, 1},
                      {{{2, 2, 1}, {2, 1, 2, 3}}, {{2, 1, 2, 1}, {2, 2, 1}}, {{2, 2, 2}, {2, 1}}});
   }
+}
+
+TEST_F(MeshResumeTest, SoIsOneThatChangesItsScheduleAndPlacement) {
+  config_.model.num_hidden_layers = 4;
+  expect_unchanged("gpt2", {},
+                   {{{1, 2, 1, 0, "interleaved", 2}, {1, 2, 2, 1, "zb-v", 2}},
+                    {{1, 2, 2, 3, "zb-v", 2}, {1, 4, 1, 0, "zb-h1"}},
+                    {{1, 4, 1, 0, "gpipe"}, {1, 2, 1, 0, "interleaved", 2}}});
+}
+
+TEST_F(MeshResumeTest, SoIsOneOfSequenceParallelism) {
+  config_.data.seq_len = 28;
+  config_.model = toy_llama();
+  const Mesh whole{2, 1, 1, 0, "1f1b", 1, true};
+  expect_unchanged("llama", whole,
+                   {{{2, 2, 1, 0, "1f1b", 1, true}, {2, 1, 2, 2, "1f1b", 1, true}},
+                    {{2, 1, 2, 3, "1f1b", 1, true}, {2, 2, 1, 0, "1f1b", 1, true}}});
 }
 
 TEST_F(MeshResumeTest, SoIsARunOfAdapters) {
