@@ -8,15 +8,13 @@
 # Needs `make build`.
 set -eu
 cd "$(dirname "$0")/.."
+. bench/figures.sh
 rounds=${1:-3}
 [ $# -eq 0 ] || shift
 layouts=${LAYOUTS:-2:0 2:1 2:2 2:3}
 config=${CONFIG:-examples/gpt2_124m.toml}
 
-scripts/real_text.sh build/data/bible.jsonl
-if [ ! -f build/data/tokenizer/tokenizer.json ]; then
-  build/tessera data train-tokenizer build/data/bible.jsonl --output build/data/tokenizer
-fi
+prepare_text
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
@@ -27,8 +25,7 @@ for round in $(seq "$rounds"); do
       --overwrite --data.seq_len 256 --data.validation_fraction 0 --validation.freq 0 --training.global_batch_size 8 \
       --training.micro_batch_size 4 --training.steps 6 --lr_scheduler.warmup_steps 0 --parallelism.zero_stage "$stage" "$@" \
       >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-    sed -n 's/.*"step":\([0-9]*\),.*"step_s":\([0-9.e-]*\).*/\1 \2/p' "$work/run/metrics.jsonl" |
-      awk '$1 > 1 { print $2 }' >>"$work/times-$ranks-$stage"
+    step_seconds "$work/run" >>"$work/times-$ranks-$stage"
     rm -rf "$work/run"
   done
   echo "round $round of $rounds done" >&2

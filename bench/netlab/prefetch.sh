@@ -10,6 +10,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../figures.sh"
 build=$here/../../build/release
 if [ $# -gt 0 ] && [ "$1" != -- ]; then
   build=$1
@@ -66,12 +67,6 @@ measure() {
 # value FILE KEY: a number of a JSON object.
 value() { grep -o "\"$2\": *[-0-9.e+]*" "$1" | head -n 1 | sed 's/.*: *//'; }
 overlap() { "$build/bench/netlab_overlap" "$folder/$1" "${@:2}"; }
-# Of the steps but the first, the median.
-step_seconds() {
-  sed 1d "$folder/$1/metrics.jsonl" | grep -o '"step_s":[0-9.e-]*' | cut -d : -f 2 | sort -g |
-    awk '{ s[NR] = $1 } END { print s[int((NR + 1) / 2)] }'
-}
-
 # Without prefetch nothing overlaps, and the forward of a block and its gather are each measured by
 # themselves. The link is set twice: by what it should carry, then by what it did.
 rate=1000000
@@ -85,6 +80,6 @@ for try in 1 2; do
 done
 for prefetch in 1 0; do
   measure "prefetch$prefetch" "${rate}kbit" "$prefetch" "$@"
-  printf 'prefetch %d at %d kbit/s: step %.3f s; ' "$prefetch" "$rate" "$(step_seconds "prefetch$prefetch")"
+  printf 'prefetch %d at %d kbit/s: step %.3f s; ' "$prefetch" "$rate" "$(step_seconds "$folder/prefetch$prefetch" | median)"
   overlap "prefetch$prefetch"
 done
