@@ -183,6 +183,7 @@ int run_process(const Options& options, const train::RankEnvironment& environmen
                 train::TrainOptions train_options) {
   train::World world(environment, train_options.config);
   train_options.num_hosts = world.num_hosts();
+  train_options.host_of = world.host_of();
   kernels::set_num_threads(world.environment().num_threads);
   int status = kDone;
   try {

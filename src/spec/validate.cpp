@@ -1,78 +1,54 @@
 // The one validator: every row of the option table against its limits, then what keys have to do
-// with each other. Rules across keys look only at keys that are legal by themselves, so that one
-// mistake is told once.
+// with each other; of the axes of the mesh in validate_parallelism.cpp. Rules across keys look only
+// at keys that are legal by themselves, so that one mistake is told once.
 
 #include <algorithm>
-#include <set>
 
 #include "spec/lora_targets.h"
 #include "spec/nearest.h"
 #include "spec/options.h"
 #include "spec/run_config.h"
+#include "spec/validate_findings.h"
 
 namespace tessera::spec {
 namespace {
 
-class Validator {
+class Validator : private Findings {
  public:
-  Validator(const RunConfig& config, int64_t world_size)
-      : config_(config), world_size_(world_size) {}
+  using Findings::Findings;
 
   std::vector<Violation> run() {
     check_limits();
+    end_of_limits();
     check_model();
     check_rope();
     check_unread_rope();
     check_data();
     check_precision();
     check_lora();
-    check_batch();
-    check_sharding();
+    check_parallelism(*this);
     check_unused();
-    if (violations_.empty()) check_products();
-    return std::move(violations_);
+    if (empty()) check_products();
+    return take();
   }
 
  private:
-  void add(std::string_view key, std::string why, std::string suggest) {
-    Violation violation;
-    violation.key = std::string(key);
-    if (const Option* option = find_option(key)) violation.value = to_text(option->get(config_));
-    violation.why = std::move(why);
-    violation.suggest = std::move(suggest);
-    bad_.insert(violation.key);
-    violations_.push_back(std::move(violation));
-  }
-
-  bool ok(std::initializer_list<const char*> keys) const {
-    for (const char* key : keys) {
-      if (bad_.count(key) != 0) return false;
-    }
-    return true;
-  }
-
-  /// Whether the key has another value than its default.
-  bool changed(std::string_view key) const {
-    const Option& option = *find_option(key);
-    return option.get(config_) != option.get(RunConfig{});
-  }
-
   void check_limits() {
     for (const Option& option : options()) {
-      const Value value = option.get(config_);
+      const Value value = option.get(config());
       if (is_legal(option, value)) continue;
       add(option.key, "has to be " + legal_text(option), nearest_legal(option, value));
     }
-    if (!config_.model_preset.empty() && find_model_preset(config_.model_preset) == nullptr) {
+    if (!config().model_preset.empty() && find_model_preset(config().model_preset) == nullptr) {
       std::vector<std::string_view> names;
       for (const ModelPreset& preset : model_presets()) names.push_back(preset.name);
       add("model.preset", "no preset has this name",
-          std::string(nearest_name(config_.model_preset, names)));
+          std::string(nearest_name(config().model_preset, names)));
     }
   }
 
   void check_model() {
-    const ModelConfig& model = config_.model;
+    const ModelConfig& model = config().model;
     const int64_t heads = model.num_attention_heads;
     if (model.head_dim == 0 && ok({"model.hidden_size", "model.num_attention_heads"}) &&
         model.hidden_size % heads != 0) {
@@ -99,9 +75,9 @@ class Validator {
 
   /// What rotary positions need.
   void check_rope() {
-    if (config_.model.architecture != Architecture::llama) return;
-    const ModelConfig model = resolved(config_.model);
-    const RopeScaling& scaling = config_.model.rope_scaling;
+    if (config().model.architecture != Architecture::llama) return;
+    const ModelConfig model = resolved(config().model);
+    const RopeScaling& scaling = config().model.rope_scaling;
     if (ok({"model.head_dim", "model.hidden_size", "model.num_attention_heads"}) &&
         model.head_dim % 2 != 0) {
       add("model.head_dim", "is odd: rotary positions turn pairs",
@@ -116,7 +92,7 @@ class Validator {
         ok({"model.rope_scaling.high_freq_factor", "model.rope_scaling.low_freq_factor"})) {
       add("model.rope_scaling.high_freq_factor",
           "has to be more than low_freq_factor " +
-              to_text(find_option("model.rope_scaling.low_freq_factor")->get(config_)),
+              to_text(find_option("model.rope_scaling.low_freq_factor")->get(config())),
           "4, with a low_freq_factor of 1");
     }
   }
@@ -127,7 +103,7 @@ class Validator {
       if (has_reader || !changed(key)) return;
       add(key, "is not used: only " + std::string(reader) + " reads it", "leave it out");
     };
-    const bool rotary = config_.model.architecture == Architecture::llama;
+    const bool rotary = config().model.architecture == Architecture::llama;
     unread("model.rope_theta", rotary, "model.architecture = \"llama\"");
     unread("model.qk_norm", rotary, "model.architecture = \"llama\"");
     if (!rotary) {
@@ -138,7 +114,7 @@ class Validator {
       }
       return;
     }
-    const RopeType type = config_.model.rope_scaling.rope_type;
+    const RopeType type = config().model.rope_scaling.rope_type;
     const bool llama3 = type == RopeType::llama3;
     const bool yarn = type == RopeType::yarn;
     unread("model.rope_scaling.factor", type != RopeType::none, "a rope_scaling.rope_type");
@@ -152,17 +128,17 @@ class Validator {
   }
 
   void check_data() {
-    const DataConfig& data = config_.data;
+    const DataConfig& data = config().data;
     if (data.path.empty()) {
       add("data.path", "is missing: there is nothing to train on", "a text, JSONL or token file");
     }
     if (data.tokenizer.empty()) {
       add("data.tokenizer", "is empty", "bytes, or a tokenizer's file or folder");
     }
-    const bool stretched = config_.model.rope_scaling.rope_type == RopeType::dynamic &&
+    const bool stretched = config().model.rope_scaling.rope_type == RopeType::dynamic &&
                            ok({"model.rope_scaling.factor"});
     const int64_t positions =
-        stretched ? longest_sequence(config_.model) : config_.model.max_position_embeddings;
+        stretched ? longest_sequence(config().model) : config().model.max_position_embeddings;
     if (ok({"data.seq_len", "model.max_position_embeddings"}) && data.seq_len > positions) {
       add("data.seq_len",
           "is beyond the model's max_position_embeddings " + std::to_string(positions) +
@@ -172,12 +148,12 @@ class Validator {
   }
 
   void check_precision() {
-    if (config_.training.precision == Precision::fp32 &&
-        config_.training.gradient_dtype == GradientDtype::bf16) {
+    if (config().training.precision == Precision::fp32 &&
+        config().training.gradient_dtype == GradientDtype::bf16) {
       add("training.gradient_dtype", "rounds the gradients of a training.precision of fp32 to bf16",
           "fp32, or training.precision = \"bf16\"");
-    } else if (config_.training.numerics == Numerics::invariant &&
-               config_.training.gradient_dtype == GradientDtype::bf16) {
+    } else if (config().training.numerics == Numerics::invariant &&
+               config().training.gradient_dtype == GradientDtype::bf16) {
       add("training.gradient_dtype",
           "is not used: training.numerics = invariant sums gradients as 64-bit integers",
           "leave it out, or training.numerics = \"fast\"");
@@ -185,7 +161,7 @@ class Validator {
   }
 
   void check_lora() {
-    const LoraConfig& lora = config_.lora;
+    const LoraConfig& lora = config().lora;
     if (lora.rank == 0) {
       for (const char* key : {"lora.alpha", "lora.targets"}) {
         if (!changed(key)) continue;
@@ -193,9 +169,9 @@ class Validator {
       }
       return;
     }
-    std::vector<std::string_view> products = lora_targets(config_.model.architecture);
+    std::vector<std::string_view> products = lora_targets(config().model.architecture);
     products.push_back(kAllLinear);
-    const int64_t width = config_.model.hidden_size;
+    const int64_t width = config().model.hidden_size;
     if (ok({"lora.rank", "model.hidden_size"}) && lora.rank > width) {
       add("lora.rank",
           "is more than hidden_size " + std::to_string(width) +
@@ -215,117 +191,14 @@ class Validator {
     }
   }
 
-  bool mesh_ok() const {
-    return ok({"parallelism.tensor_parallel_degree", "parallelism.pipeline_parallel_degree",
-               "parallelism.data_parallel_degree"});
-  }
-
-  /// Data-parallel ranks, as far as known; 0: not known. Worth asking for where mesh_ok().
-  int64_t replicas() const {
-    const ParallelismConfig& parallelism = config_.parallelism;
-    const int64_t degree = parallelism.data_parallel_degree;
-    return degree == -1 ? ranks_left_for_replicas(parallelism, world_size_) : degree;
-  }
-
-  /// The axes' degrees against the ranks there are.
-  void check_mesh() {
-    const ParallelismConfig& parallelism = config_.parallelism;
-    if (!mesh_ok() || world_size_ == 0) return;
-    const std::string world = std::to_string(world_size_);
-    const int64_t degree = parallelism.data_parallel_degree;
-    const int64_t of_replica = ranks_of_replica(parallelism);
-    if (of_replica == 1) {
-      if (degree == -1 || degree == world_size_) return;
-      add("parallelism.data_parallel_degree",
-          "is not the number of ranks there are, " + world + "; replicas are all this run has",
-          world + " or -1");
-      return;
-    }
-    const std::string product = "tp × pp = " + std::to_string(parallelism.tensor_parallel_degree) +
-                                " × " + std::to_string(parallelism.pipeline_parallel_degree);
-    if (world_size_ % of_replica != 0) {
-      const bool tensor = parallelism.pipeline_parallel_degree == 1;
-      const int64_t others = tensor ? 1 : parallelism.tensor_parallel_degree;
-      const char* key =
-          tensor ? "parallelism.tensor_parallel_degree" : "parallelism.pipeline_parallel_degree";
-      std::vector<std::string> suggestions;
-      if (world_size_ % others == 0) {
-        for (const int64_t divisor : nearest_divisors(world_size_ / others, of_replica / others)) {
-          suggestions.push_back(std::to_string(divisor));
-        }
-      }
-      const int64_t fewer = world_size_ / of_replica * of_replica;
-      suggestions.push_back(std::to_string(fewer + of_replica) + " ranks");
-      add(key,
-          "makes " + product + " ranks a replica, which do not divide the " + world +
-              " ranks there are",
-          join_or(suggestions));
-      return;
-    }
-    const int64_t left = world_size_ / of_replica;
-    if (degree == -1 || degree == left) return;
-    add("parallelism.data_parallel_degree",
-        "makes a mesh of " + product + " × dp = " + std::to_string(degree) + ", which is " +
-            std::to_string(of_replica * degree) + " ranks; there are " + world,
-        std::to_string(left) + " or -1");
-  }
-
-  void check_batch() {
-    check_mesh();
-    const int64_t global = config_.training.global_batch_size;
-    const int64_t micro = config_.training.micro_batch_size;
-    if (!ok({"training.global_batch_size"}) || global == -1) return;
-    if (ok({"training.micro_batch_size"}) && micro > global) {
-      add("training.micro_batch_size",
-          "is more than global_batch_size " + std::to_string(global) + " has sequences",
-          std::to_string(global) + " or less");
-    }
-    const int64_t ranks = replicas();
-    if (mesh_ok() && ranks > global) {
-      const bool all = spec::ranks_of_replica(config_.parallelism) == 1;
-      const std::string what = all ? "ranks" : "data-parallel ranks";
-      add("training.global_batch_size",
-          "has fewer sequences than there are " + what + ", " + std::to_string(ranks) +
-              ": some would have nothing to do",
-          std::to_string(ranks) + " or more, or at most " + std::to_string(global) + " " + what);
-    }
-  }
-
-  void check_sharding() {
-    const ParallelismConfig& parallelism = config_.parallelism;
-    if (!ok({"parallelism.zero_stage", "parallelism.shard_degree", "parallelism.prefetch"}) ||
-        !mesh_ok()) {
-      return;
-    }
-    const int64_t shard = parallelism.shard_degree;
-    if (parallelism.zero_stage == 0 && shard > 1) {
-      add("parallelism.shard_degree", "is not used: zero_stage 0 shards nothing",
-          "-1, or a zero_stage of 1, 2 or 3");
-    }
-    if (parallelism.zero_stage < 3 && changed("parallelism.prefetch")) {
-      add("parallelism.prefetch", "is not used: only zero_stage 3 gathers weights",
-          "leave it out, or zero_stage = 3");
-    }
-    const int64_t ranks = replicas();
-    if (parallelism.zero_stage > 0 && shard > 0 && ranks > 0 && ranks % shard != 0) {
-      std::vector<std::string> divisors = {"-1"};
-      for (const int64_t divisor : nearest_divisors(ranks, shard)) {
-        divisors.push_back(std::to_string(divisor));
-      }
-      add("parallelism.shard_degree",
-          "does not divide the " + std::to_string(ranks) + " data-parallel ranks",
-          join_or(divisors));
-    }
-  }
-
   /// Keys that are legal by themselves and name together what no machine holds. Held to these
   /// limits, counts of elements, bytes and tokens stay within 64 bits wherever they are multiplied.
   void check_products() {
     constexpr double kMostElements = 0x1p40;    // of one activation of one micro-batch
     constexpr double kMostParameters = 0x1p48;  // of the model
     constexpr double kMostTokens = 0x1p62;      // of the run
-    const ModelConfig model = resolved(config_.model);
-    const RunConfig run = resolved(config_, world_size_);
+    const ModelConfig model = resolved(config().model);
+    const RunConfig run = resolved(config(), world_size());
     const auto width = static_cast<double>(model.hidden_size);
     const auto inner = static_cast<double>(model.intermediate_size);
     const auto head = static_cast<double>(model.head_dim);
@@ -355,8 +228,8 @@ class Validator {
 
   /// Keys that were changed and that this run would not use.
   void check_unused() {
-    const LrSchedulerConfig& schedule = config_.lr_scheduler;
-    const int64_t steps = config_.training.steps;
+    const LrSchedulerConfig& schedule = config().lr_scheduler;
+    const int64_t steps = config().training.steps;
     if (ok({"lr_scheduler.warmup_steps", "training.steps"}) && schedule.warmup_steps > steps) {
       add("lr_scheduler.warmup_steps",
           "is longer than the run, training.steps " + std::to_string(steps),
@@ -367,19 +240,39 @@ class Validator {
       add("lr_scheduler.min_lr_factor", "is not used: the decay is constant",
           "leave it out, or decay = cosine");
     }
-    if (config_.data.validation_fraction == 0 && config_.validation.freq > 0) {
+    if (config().data.validation_fraction == 0 && config().validation.freq > 0) {
       add("validation.freq", "is not used: data.validation_fraction 0 keeps nothing to evaluate",
           "0, or a validation_fraction above 0");
     }
   }
-
-  const RunConfig& config_;
-  int64_t world_size_;
-  std::vector<Violation> violations_;
-  std::set<std::string> bad_;
 };
 
 }  // namespace
+
+void Findings::add(std::string_view key, std::string why, std::string suggest) {
+  Violation violation;
+  violation.key = std::string(key);
+  if (const Option* option = find_option(key)) violation.value = to_text(option->get(config_));
+  violation.why = std::move(why);
+  violation.suggest = std::move(suggest);
+  bad_.insert(violation.key);
+  violations_.push_back(std::move(violation));
+}
+
+bool Findings::ok(std::initializer_list<const char*> keys) const {
+  return std::none_of(keys.begin(), keys.end(),
+                      [this](const char* key) { return bad_.count(key) != 0; });
+}
+
+bool Findings::legal(std::initializer_list<const char*> keys) const {
+  return std::none_of(keys.begin(), keys.end(),
+                      [this](const char* key) { return illegal_.count(key) != 0; });
+}
+
+bool Findings::changed(std::string_view key) const {
+  const Option& option = *find_option(key);
+  return option.get(config_) != option.get(RunConfig{});
+}
 
 std::vector<Violation> validate(const RunConfig& config, int64_t world_size) {
   return Validator(config, world_size).run();

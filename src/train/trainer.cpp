@@ -19,6 +19,7 @@
 #include "train/checkpoint.h"
 #include "train/clock.h"
 #include "train/evaluation.h"
+#include "train/mesh_on_hosts.h"
 #include "train/pipeline_times.h"
 #include "train/process_memory.h"
 #include "train/product_rate.h"
@@ -138,6 +139,11 @@ Run::Run(const TrainOptions& options, comm::Communicator& comm, const Observer& 
   check_folder();
   groups_ = std::make_unique<parallel::MeshGroups>(comm_, config_);
   prediction_ = predict(config_, gather(comm_, groups_->memory_bytes()));
+  agree(comm_, [&] {
+    const auto tensor = static_cast<size_t>(parallel::Axis::tp);
+    const AxisBytes& sent = prediction_.bytes_per_step[static_cast<size_t>(comm_.rank())];
+    check_mesh_on_hosts(config_, options_.host_of, sent[tensor]);
+  });
   const int ranks_on_host = options.ranks_on_host > 0 ? options.ranks_on_host : comm_.size();
   agree(comm_, [&] { check_run_fits(config_, groups_->memory_bytes(), ranks_on_host, "the run"); });
   product_flops_per_s_ = measure_product_rate(config_);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "spec/run_config.h"
@@ -28,7 +29,8 @@ struct TrainOptions {
   Existing existing = Existing::refuse;
   /// Ranks that share this machine's memory; 0: all of them.
   int ranks_on_host = 0;
-  int num_hosts = 1;  ///< of all ranks, for the summary
+  int num_hosts = 1;         ///< of all ranks, for the summary
+  std::vector<int> host_of;  ///< by rank; empty: all on one host
   /// Set from outside (a signal) to end after the step under way, with a checkpoint.
   const std::atomic<bool>* stop = nullptr;
 };

@@ -108,6 +108,7 @@ void World::meet_over_mpi(const comm::CommOptions& options, bool two_levels) {
   comm_ = std::move(meeting.comm);
   environment_.rank = comm_->rank();
   num_hosts_ = meeting.hosts.num_hosts;
+  if (num_hosts_ > 1) host_of_ = meeting.hosts.host_of;
   share_cores(meeting.hosts.cores);
 }
 

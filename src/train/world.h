@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "comm/mpi/world.h"
@@ -33,6 +34,8 @@ class World {
   const RankEnvironment& environment() const { return environment_; }
   /// Hosts that the ranks are on.
   int num_hosts() const { return num_hosts_; }
+  /// By rank, the host it is on; empty where they are on one.
+  const std::vector<int>& host_of() const { return host_of_; }
   /// Parts with the other ranks, who all come here too: where the run went well, or all failed
   /// alike. The communicator is gone then. Throws CommError when they do not come within the
   /// timeout. Without it, this process must end with another status than 0: its launcher then ends
@@ -46,6 +49,7 @@ class World {
 
   RankEnvironment environment_;
   int num_hosts_ = 1;
+  std::vector<int> host_of_;
   std::shared_ptr<comm::MpiWorld> mpi_;
   std::unique_ptr<comm::Communicator> comm_;
   std::chrono::milliseconds timeout_;

@@ -24,6 +24,28 @@ expect_says "global_batch_size"
 [ "$(grep -c '^tessera:' out)" -eq 1 ] || fail "more than one rank told of a shared mistake"
 [ ! -e run ] || fail "a refused run left a folder"
 
+expect_status 2 launch --nproc-per-node 4 -- train toy.toml --run-dir run \
+  --parallelism.tensor_parallel_degree 3 --parallelism.sequence_parallel \
+  --parallelism.pipeline_parallel_degree 4 --parallelism.pipeline_schedule interleaved
+expect_says "mistakes"
+expect_says "does not divide num_attention_heads 4"
+expect_says "do not divide data.seq_len 32"
+expect_says "do not divide the 4 there are"
+expect_says "virtual_stages = 1"
+expect_status 2 launch --nproc-per-node 2 -- train toy.toml --run-dir run \
+  --parallelism.pipeline_parallel_degree 2 --parallelism.pipeline_schedule nowhere.csv
+expect_says "nowhere.csv does not exist"
+printf '0F0,0B0\n1F0\n' >broken.csv
+expect_status 2 launch --nproc-per-node 2 -- train toy.toml --run-dir run \
+  --parallelism.pipeline_parallel_degree 2 --parallelism.pipeline_schedule broken.csv
+expect_says "cannot be carried out"
+expect_status 2 verify toy.toml --layouts "tp=3|4,sp=1; pp=3; pp=2,schedule=zb-v; dp=2,v=2"
+expect_says "mistakes"
+expect_says "(--layouts: dp=1,tp=3,sp=1)"
+expect_says "(--layouts: dp=1,pp=3)"
+expect_says "(--layouts: dp=2,v=2)"
+[ ! -e run ] || fail "a refused run left a folder"
+
 expect_status 0 train toy.toml --run-dir run
 expect_status 2 train toy.toml --run-dir run
 expect_says "\-\-resume"
@@ -90,8 +112,8 @@ expect_status 3 train --run-dir huge --model.preset llama-3-405b --data.path toy
 expect_says "does not fit"
 [ ! -e huge ] || fail "a run that does not fit made its folder"
 
-expect_status 2 verify toy.toml --layouts "dp=2,tp=2; dq=1"
-expect_says "tp"
+expect_status 2 verify toy.toml --layouts "dp=2,cp=2; dq=1"
+expect_says "cp"
 expect_says "dq"
 expect_status 2 generate toy.toml
 for option in "--temperature nan" "--temperature inf" "--temperature -1" "--top-p nan" "--seed -1"; do

@@ -34,6 +34,13 @@ grep -q '"backend": "mpi+shm"' levels/summary.json || fail "hosts do not make tw
 expect_says "sent in a step .* equal"
 mpirun_train 4 levels_again
 [ "$(hash_of levels)" = "$(hash_of levels_again)" ] || fail "two levels differ from run to run"
+status=0
+mpirun -n 4 "$program" train toy.toml --run-dir wide --parallelism.tensor_parallel_degree 4 \
+  >out 2>&1 || status=$?
+[ "$status" -ne 0 ] || fail "tensor parallelism over hosts that nobody asked for"
+expect_says "tensor-parallel ranks on different hosts"
+mpirun_train 4 wide --parallelism.tensor_parallel_degree 4 \
+  --parallelism.tensor_parallel_across_hosts
 unset TESSERA_RANKS_PER_HOST
 
 expect_status 0 verify toy.toml --steps 3 --layouts 'dp=2,backend=mpi'
