@@ -32,7 +32,7 @@ struct Refused {
 /// An event as the file tells it.
 struct RawEvent {
   std::string name, category, phase;
-  Scalar pid, tid;
+  Scalar pid, tid, id;
   std::optional<double> ts, dur;
   std::map<std::string, Scalar> args;
 };
@@ -132,6 +132,7 @@ class Walker : public nlohmann::json_sax<Json> {
     if (key_ == "ph") event_.phase = std::move(value.text);
     if (key_ == "pid") event_.pid = std::move(value);
     if (key_ == "tid") event_.tid = std::move(value);
+    if (key_ == "id") event_.id = std::move(value);
   }
 
   int64_t row_number(const Scalar& row) {
@@ -151,8 +152,10 @@ class Walker : public nlohmann::json_sax<Json> {
     if (event_.phase.empty()) throw Refused{"an event says no kind (\"ph\")"};
     if (event_.phase == "M") return take_name(pid, tid);
     const bool pair = event_.phase == "B" || event_.phase == "E";
-    if (event_.phase != "X" && !pair) return;
+    const bool flow = event_.phase == "s" || event_.phase == "f";
+    if (event_.phase != "X" && !pair && !flow) return;
     if (!event_.ts) throw Refused{"the event \"" + event_.name + "\" says no time (\"ts\")"};
+    if (flow) return take_flow(pid, tid);
     ChromeEvent event{event_.name, event_.category, pid, tid, to_ns(*event_.ts), 0, details()};
     event.end_ns = event.begin_ns;
     if (pair) return take_half(std::move(event));
@@ -171,6 +174,16 @@ class Walker : public nlohmann::json_sax<Json> {
     open.pop_back();
     event.end_ns = std::max(event.begin_ns, half.begin_ns);
     trace_.events.push_back(std::move(event));
+  }
+
+  void take_flow(int64_t pid, int64_t tid) {
+    std::string id = event_.id.text;
+    if (event_.id.kind == Scalar::Kind::number) {
+      id = std::to_string(event_.id.number);
+      id = id.substr(0, id.find_first_not_of("-0123456789"));
+    }
+    trace_.flows.push_back(
+        {event_.name, event_.category, id, pid, tid, to_ns(*event_.ts), event_.phase == "s"});
   }
 
   void take_name(int64_t pid, int64_t tid) {

@@ -118,8 +118,7 @@ ChromeWriter::ChromeWriter(const std::string& folder, int rank, int world_size,
   buffer_ = "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"rank\":" + number +
             ",\"world_size\":" + std::to_string(world_size) +
             ",\"origin_unix_ns\":" + std::to_string(origin.unix_ns) + "},\"traceEvents\":[\n";
-  add_metadata("process_name", 0, "name", "rank " + number);
-  add_metadata("process_sort_index", 0, "sort_index", number);
+  add_process(rank, "rank " + number);
   flush();
 }
 
@@ -132,15 +131,21 @@ void ChromeWriter::write(std::vector<Span> spans) {
   if (!spans.empty()) flush();
 }
 
-void ChromeWriter::begin_event() {
+void ChromeWriter::begin_event(int64_t pid, int tid) {
   if (!std::exchange(empty_, false)) buffer_ += ",\n";
-  ((buffer_ += "{\"pid\":") += std::to_string(rank_)) += ",\"tid\":";
+  ((buffer_ += "{\"pid\":") += std::to_string(pid)) += ",\"tid\":";
+  buffer_ += std::to_string(tid);
 }
 
-void ChromeWriter::add_metadata(std::string_view what, int tid, std::string_view key,
+void ChromeWriter::add_process(int64_t pid, const std::string& name) {
+  add_metadata(pid, "process_name", 0, "name", name);
+  add_metadata(pid, "process_sort_index", 0, "sort_index", std::to_string(pid));
+}
+
+void ChromeWriter::add_metadata(int64_t pid, std::string_view what, int tid, std::string_view key,
                                 std::string_view value) {
-  begin_event();
-  ((buffer_ += std::to_string(tid)) += ",\"ph\":\"M\",\"name\":\"") += what;
+  begin_event(pid, tid);
+  (buffer_ += ",\"ph\":\"M\",\"name\":\"") += what;
   ((buffer_ += "\",\"args\":{\"") += key) += "\":";
   if (key == "name") {
     append_text(buffer_, value);
@@ -151,9 +156,14 @@ void ChromeWriter::add_metadata(std::string_view what, int tid, std::string_view
 }
 
 int ChromeWriter::row_of(const Span& span) {
+  const int64_t pid = pid_of(span);
+  if (span.predicted && !std::exchange(has_predicted_, true)) {
+    add_process(pid, "rank " + std::to_string(rank_) + ", predicted");
+  }
   const int lane = static_cast<int>(span.lane);
-  std::vector<int64_t>& ends = row_ends_[static_cast<size_t>(lane)];
-  const bool nests = span.lane == Lane::compute || span.lane == Lane::host;
+  std::vector<int64_t>& ends =
+      row_ends_[static_cast<size_t>(lane + (span.predicted ? kNumLanes : 0))];
+  const bool nests = !span.predicted && (span.lane == Lane::compute || span.lane == Lane::host);
   size_t row = 0;
   while (!nests && row < ends.size() && ends[row] > span.begin_ns) ++row;
   const int tid = lane + 10 * static_cast<int>(row);
@@ -161,8 +171,8 @@ int ChromeWriter::row_of(const Span& span) {
     ends.push_back(0);
     std::string name = name_of(span.lane);
     if (row > 0) name += ' ' + std::to_string(row + 1);
-    add_metadata("thread_name", tid, "name", name);
-    add_metadata("thread_sort_index", tid, "sort_index",
+    add_metadata(pid, "thread_name", tid, "name", name);
+    add_metadata(pid, "thread_sort_index", tid, "sort_index",
                  std::to_string(10 * lane + static_cast<int>(row)));
   }
   ends[row] = std::max(ends[row], span.end_ns);
@@ -171,8 +181,7 @@ int ChromeWriter::row_of(const Span& span) {
 
 void ChromeWriter::add_event(const Span& span) {
   const int tid = row_of(span);
-  begin_event();
-  buffer_ += std::to_string(tid);
+  begin_event(pid_of(span), tid);
   ((buffer_ += ",\"ph\":\"X\",\"cat\":\"") += category_of(span.lane)) += "\",\"name\":";
   append_text(buffer_, span.name);
   buffer_ += ",\"ts\":";
@@ -192,6 +201,20 @@ void ChromeWriter::add_event(const Span& span) {
     args.add("bytes", details.bytes);
     args.add("sequence", details.sequence);
   }
+  buffer_ += '}';
+  if (span.flow_in >= 0) add_flow(span, tid, /*begins=*/false);
+  if (span.flow_out >= 0) add_flow(span, tid, /*begins=*/true);
+}
+
+void ChromeWriter::add_flow(const Span& span, int tid, bool begins) {
+  // Viewers tie an arrow to the span of its row that is open then, and the end is outside.
+  const int64_t ns = begins ? std::max(span.begin_ns, span.end_ns - 1) : span.begin_ns;
+  begin_event(pid_of(span), tid);
+  buffer_ += begins ? ",\"ph\":\"s\"" : ",\"ph\":\"f\",\"bp\":\"e\"";
+  buffer_ += ",\"cat\":\"comm\",\"name\":\"stream\",\"id\":";
+  buffer_ += std::to_string(begins ? span.flow_out : span.flow_in);
+  buffer_ += ",\"ts\":";
+  append_us(buffer_, ns - origin_ns_);
   buffer_ += '}';
 }
 

@@ -38,6 +38,11 @@ struct Span {
   int64_t begin_ns = 0;  ///< now_ns()
   int64_t end_ns = 0;
   Details details;
+  /// Arrows lead from the end of the span that has a number as flow_out to the beginning of the one
+  /// that has it as flow_in, on whichever rank; below 0: none.
+  int64_t flow_out = -1;
+  int64_t flow_in = -1;
+  bool predicted = false;  ///< stands beside what happened, in a picture of its own
 };
 
 /// Nanoseconds of the monotonic clock, which all processes of a host share.

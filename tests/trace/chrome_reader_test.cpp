@@ -59,6 +59,24 @@ TEST(ChromeReader, JoinsBeginningsAndEndsOfARow) {
   EXPECT_EQ(trace.events[1].end_ns, 4000);
 }
 
+TEST(ChromeReader, ReadsArrowsWithIdsOfEitherKind) {
+  const ChromeTrace trace = parse_chrome_trace(R"([
+      {"ph": "s", "id": 9007199254740991, "ts": 1.5, "pid": 2, "tid": 3, "name": "a", "cat": "c"},
+      {"ph": "t", "id": 1, "ts": 2}, {"ph": "f", "bp": "e", "id": "0x2a", "ts": 2}])",
+                                               "t.json");
+  EXPECT_TRUE(trace.events.empty());
+  ASSERT_EQ(trace.flows.size(), 2u) << "steps of a flow are passed over";
+  EXPECT_EQ(trace.flows[0].name, "a");
+  EXPECT_EQ(trace.flows[0].category, "c");
+  EXPECT_EQ(trace.flows[0].id, "9007199254740991");
+  EXPECT_EQ(trace.flows[0].pid, 2);
+  EXPECT_EQ(trace.flows[0].tid, 3);
+  EXPECT_EQ(trace.flows[0].time_ns, 1500);
+  EXPECT_TRUE(trace.flows[0].begins);
+  EXPECT_EQ(trace.flows[1].id, "0x2a");
+  EXPECT_FALSE(trace.flows[1].begins);
+}
+
 TEST(ChromeReader, GivesRowsNamedByTextNumbersOfTheirOwn) {
   const ChromeTrace trace = parse_chrome_trace(R"([
       {"ph": "X", "ts": 1, "pid": "python", "tid": "stream 7"}, {"ph": "X", "ts": 1, "pid": 1, "tid": 2},

@@ -96,6 +96,45 @@ TEST_F(ChromeWriterTest, GivesCollectivesThatOverlapRowsOfTheirOwn) {
   EXPECT_EQ(trace.threads.at({0, 12}), "dp 2");
 }
 
+TEST_F(ChromeWriterTest, DrawsArrowsFromTheEndsOfSpansToBeginnings) {
+  Span sends = span("F s0 c0 m0", Lane::compute, 1000, 3000);
+  Span reads = span("F s1 c0 m0", Lane::compute, 5000, 6000);
+  sends.flow_out = 7;
+  reads.flow_in = 7;
+  origin_.steady_ns = 0;
+  writer(0).write({sends});
+  writer(1).write({reads});
+  const json begin = file("rank-0.json")["traceEvents"].back();
+  const json end = file("rank-1.json")["traceEvents"].back();
+  EXPECT_EQ(begin, json::parse(R"({"pid": 0, "tid": 0, "ph": "s", "cat": "comm", "name": "stream",
+                                   "id": 7, "ts": 2.999})"));
+  EXPECT_EQ(end, json::parse(R"({"pid": 1, "tid": 0, "ph": "f", "bp": "e", "cat": "comm",
+                                 "name": "stream", "id": 7, "ts": 5})"));
+  const ChromeTrace trace = read_chrome_trace((folder_.path() / "rank-0.json").string());
+  ASSERT_EQ(trace.flows.size(), 1u);
+  EXPECT_EQ(trace.flows[0].id, "7");
+  EXPECT_EQ(trace.flows[0].time_ns, 2999);
+  EXPECT_TRUE(trace.flows[0].begins);
+}
+
+TEST_F(ChromeWriterTest, GivesPredictionsAProcessOfTheirOwn) {
+  Span measured = span("F s0 c0 m0", Lane::compute, 1000, 3000);
+  Span predicted = span("F s0 c0 m0", Lane::compute, 1000, 2000);
+  Span next_step = span("F s0 c0 m0", Lane::compute, 1500, 2500);
+  predicted.predicted = next_step.predicted = true;
+  ChromeWriter chrome = writer(1);
+  chrome.write({measured, predicted, next_step});
+  const ChromeTrace trace = read_chrome_trace(chrome.path());
+  EXPECT_EQ(trace.processes.at(1), "rank 1");
+  EXPECT_EQ(trace.processes.at(10001), "rank 1, predicted");
+  EXPECT_EQ(trace.threads.at({10001, 0}), "compute");
+  ASSERT_EQ(trace.events.size(), 3u);
+  EXPECT_EQ(trace.events[0].pid, 1);
+  EXPECT_EQ(trace.events[1].pid, 10001);
+  EXPECT_EQ(trace.events[1].tid, 0);
+  EXPECT_EQ(trace.events[2].tid, 10) << "overlaps the one before";
+}
+
 TEST_F(ChromeWriterTest, TakesAnyNameAndATimeBeforeTheOrigin) {
   const std::string name = "a \"b\" \\ \n \x01 \xc3\xa9";
   ChromeWriter chrome = writer();

@@ -44,6 +44,8 @@ Pipeline::Pipeline(const spec::RunConfig& config, const spec::Schedule& schedule
     : config_(config),
       schedule_(schedule),
       rank_(groups.coordinate().pp),
+      stream_numbers_(groups.mesh().dp * groups.mesh().tp,
+                      groups.coordinate().dp * groups.mesh().tp + groups.coordinate().tp),
       dtype_(spec::dtype_of(config.training.precision)),
       ledger_(ledger),
       slot_bytes_(expected.micro_batch) {
@@ -75,6 +77,7 @@ model::LossResult Pipeline::train(const std::vector<model::MicroBatch>& batches,
   Work work{batches, pass, {}};
   beyond_range_ = 0;
   done_.clear();
+  stream_numbers_.begin(schedule_);
   run(schedule_, work);
   return work.losses;
 }
@@ -197,12 +200,10 @@ void Pipeline::evaluate_stage(const Action& action, Work& work) {
   if (!is_last(action.stage)) {
     output = activations_->outgoing(next, rank_of(action.stage + 1), stream_shape(pass.batch));
   }
-  timed(action, [&] {
-    model::Activations activations;
-    const model::LossResult result = stage_at(action).forward(pass, activations, input, output);
-    work.losses.loss_sum += result.loss_sum;
-    work.losses.valid_tokens += result.valid_tokens;
-  });
+  model::Activations activations;
+  const model::LossResult result = stage_at(action).forward(pass, activations, input, output);
+  work.losses.loss_sum += result.loss_sum;
+  work.losses.valid_tokens += result.valid_tokens;
   if (!is_last(action.stage)) activations_->send(next, rank_of(action.stage + 1));
 }
 
@@ -300,21 +301,14 @@ void Pipeline::free_slot(Slot& slot) {
 
 template <class F>
 void Pipeline::timed(const Action& action, const F& compute) {
-  constexpr const char* kLetters[] = {"F", "B", "I", "W"};
-  const int64_t chunk = chunk_of(action.stage);
   TimedAction done{action, trace::now_ns(), 0};
   compute();
   done.end_ns = trace::now_ns();
   done_.push_back(done);
   if (recorder_ == nullptr) return;
-  trace::Span span;
-  span.name = kLetters[static_cast<int>(action.kind)] + (" s" + std::to_string(action.stage)) +
-              " c" + std::to_string(chunk) + " m" + std::to_string(action.micro_batch);
-  span.begin_ns = done.begin_ns;
-  span.end_ns = done.end_ns;
-  span.details.stage = action.stage;
-  span.details.chunk = chunk;
-  span.details.micro_batch = action.micro_batch;
+  trace::Span span = span_of(action, chunk_of(action.stage), done.begin_ns, done.end_ns);
+  span.flow_in = stream_numbers_.read_by(action);
+  span.flow_out = stream_numbers_.sent_by(action);
   recorder_->add(std::move(span));
 }
 

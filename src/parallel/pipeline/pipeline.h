@@ -7,6 +7,7 @@
 #include "core/arena.h"
 #include "model/transformer.h"
 #include "parallel/mesh_groups.h"
+#include "parallel/pipeline/action_spans.h"
 #include "parallel/pipeline/stream_exchange.h"
 #include "parallel/step_hooks.h"
 #include "spec/schedule.h"
@@ -76,7 +77,7 @@ class Pipeline {
   const std::vector<TimedAction>& actions() const { return done_; }
   /// Micro-batches of the last train() with a gradient beyond the invariant mode's range.
   int64_t beyond_range() const { return beyond_range_; }
-  /// Actions leave spans there; null: nowhere.
+  /// Actions of train() leave spans there; null: nowhere.
   void set_recorder(trace::Recorder* recorder) { recorder_ = recorder; }
 
  private:
@@ -133,6 +134,7 @@ class Pipeline {
   const spec::RunConfig& config_;
   spec::Schedule schedule_;
   int64_t rank_;  ///< in the pipeline
+  StreamNumbers stream_numbers_;
   int64_t stream_parts_ = 1, stream_part_ = 0;
   core::DType dtype_;
   std::vector<model::Transformer> chunks_;
