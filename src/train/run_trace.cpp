@@ -14,6 +14,7 @@ RunTrace::RunTrace(const std::filesystem::path& folder, parallel::MeshGroups& gr
     file_ =
         std::make_unique<trace::ChromeWriter>(folder.string(), world.rank(), world.size(), origin);
   });
+  if (groups.mesh().pp > 1) predicted_.emplace(groups.config(), groups.coordinate());
   groups_.record(&recorder_);
 }
 
@@ -29,6 +30,11 @@ RunTrace::~RunTrace() {
 void RunTrace::begin_step(int64_t step) {
   file_->write(recorder_.take());
   recorder_.set_step(step);
+}
+
+void RunTrace::add_prediction(const StepResult& result) {
+  if (!predicted_) return;
+  for (trace::Span& span : predicted_->spans(result)) recorder_.add(std::move(span));
 }
 
 }  // namespace tessera::train

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
+#include <optional>
 
 #include "parallel/mesh_groups.h"
 #include "trace/chrome_writer.h"
 #include "trace/recorder.h"
+#include "train/predicted_lane.h"
 
 namespace tessera::train {
 
@@ -23,11 +26,14 @@ class RunTrace {
   trace::Recorder* recorder() { return &recorder_; }
   /// Spans from now on are of that step; those of before go to the file. Throws RunError.
   void begin_step(int64_t step);
+  /// What was predicted for the step that came to this, where there is a pipeline.
+  void add_prediction(const StepResult& result);
 
  private:
   parallel::MeshGroups& groups_;
   trace::Recorder recorder_;
   std::unique_ptr<trace::ChromeWriter> file_;
+  std::optional<PredictedLane> predicted_;
 };
 
 }  // namespace tessera::train

@@ -91,6 +91,16 @@ double bubble_fraction(const std::vector<RankReport>& reports) {
   return span > 0 ? 1 - at_work / (span * static_cast<double>(reports.size())) : 0;
 }
 
+/// What the ranks of this rank's pipeline worked, together.
+double pipeline_work_s(const parallel::MeshGroups& groups, const std::vector<RankReport>& reports) {
+  double sum = 0;
+  spec::Coordinate at = groups.coordinate();
+  for (at.pp = 0; at.pp < groups.mesh().pp; ++at.pp) {
+    sum += reports[static_cast<size_t>(groups.mesh().rank_of(at))].at_work_s;
+  }
+  return sum;
+}
+
 /// The sum of the ranks' loss sums, in rank order.
 double global_loss_sum(const std::vector<RankReport>& reports, int64_t step) {
   double sum = 0;
@@ -155,7 +165,7 @@ StepResult TrainStep::compute_gradients(const BatchLoader& loader, int64_t step,
   const double denominator = static_cast<double>(std::max<int64_t>(result.valid_tokens, 1));
 
   replica_.begin_step();
-  const int64_t begin_ns = trace::now_ns();
+  result.begin_ns = trace::now_ns();
   const model::LossResult losses =
       replica_.accumulate(as_micro_batches(batches), static_cast<float>(1 / denominator), step);
   replica_.reduce_gradients();
@@ -163,12 +173,13 @@ StepResult TrainStep::compute_gradients(const BatchLoader& loader, int64_t step,
   if (replica_.reports_loss()) report.loss_sum = losses.loss_sum;
   for (const parallel::TimedAction& action : replica_.pipeline().actions()) {
     report.at_work_s += 1e-9 * static_cast<double>(action.end_ns - action.begin_ns);
-    report.span_s = 1e-9 * static_cast<double>(action.end_ns - begin_ns);
+    report.span_s = 1e-9 * static_cast<double>(action.end_ns - result.begin_ns);
   }
   const std::vector<RankReport> reports = gather_reports(replica_, report);
   result.loss = global_loss_sum(reports, step) / denominator;
   if (replica_.pipeline().schedule().num_stages() > 1) {
     result.bubble_fraction = bubble_fraction(reports);
+    result.pipeline_work_s = pipeline_work_s(groups, reports);
   }
   result.grad_norm = replica_.gradient_norm();
   if (!std::isfinite(result.grad_norm)) {

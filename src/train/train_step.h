@@ -6,7 +6,7 @@
 
 namespace tessera::train {
 
-/// What one optimizer step came to; the same on every rank, but for the time.
+/// What one optimizer step came to; the same on every rank, but for the times.
 struct StepResult {
   int64_t step = 0;
   double loss = 0;       ///< mean over the valid tokens of the global batch
@@ -14,6 +14,8 @@ struct StepResult {
   double lr = 0;
   int64_t valid_tokens = 0;    ///< tokens of the global batch that counted
   double bubble_fraction = 0;  ///< of the time that the ranks had for their actions, spent waiting
+  int64_t begin_ns = 0;        ///< trace::now_ns() when this rank could begin its actions
+  double pipeline_work_s = 0;  ///< in their actions, all ranks of this rank's pipeline together
   bool stop = false;           ///< some rank was asked to end after this step
 };
 

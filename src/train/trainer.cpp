@@ -314,6 +314,7 @@ bool Run::train_one_step(int64_t step) {
   const double seconds = clock.seconds();
   busy_seconds_ += seconds;
   ++steps_done_;
+  if (trace_) trace_->add_prediction(result);
   pipeline_times_->add_step(replica_->pipeline().actions(), result.bubble_fraction);
 
   StepRecord record = record_of(result, seconds);

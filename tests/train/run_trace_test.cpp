@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "toy_run.h"
 #include "trace/chrome_reader.h"
@@ -35,6 +36,26 @@ class RunTraceTest : public testing::Test {
   }
   std::vector<trace::ChromeEvent> events(const std::string& name) const {
     return trace::read_chrome_trace((options_.run_dir / "trace" / name).string()).events;
+  }
+
+  /// Two stages on each of two ranks, four times. Validation, which goes through them too, is no
+  /// part of a step.
+  void run_mesh() {
+    options_.config.model.num_hidden_layers = 4;
+    options_.config.parallelism.pipeline_parallel_degree = 2;
+    options_.config.parallelism.virtual_stages = 2;
+    options_.config.parallelism.pipeline_schedule = "zb-v";
+    options_.config.parallelism.tensor_parallel_degree = 2;
+    options_.config.validation.freq = 1;
+    run(8);
+  }
+  std::vector<trace::ChromeTrace> traces(int ranks) const {
+    std::vector<trace::ChromeTrace> traces;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::string name = "rank-" + std::to_string(rank) + ".json";
+      traces.push_back(trace::read_chrome_trace((options_.run_dir / "trace" / name).string()));
+    }
+    return traces;
   }
 
   TestFolder folder_;
@@ -90,6 +111,95 @@ TEST_F(RunTraceTest, KeepsTheTraceOfTheStartBeforeAResume) {
   };
   EXPECT_EQ(steps("rank-1.start-1.json"), (std::set<int64_t>{1, 2}));
   EXPECT_EQ(steps("rank-1.json"), (std::set<int64_t>{3}));
+}
+
+/// The span of a trace that an arrow's end is tied to.
+const trace::ChromeEvent* span_at(const trace::ChromeTrace& trace, const trace::ChromeFlow& end) {
+  const trace::ChromeEvent* innermost = nullptr;
+  for (const trace::ChromeEvent& event : trace.events) {
+    if (event.pid != end.pid || event.tid != end.tid) continue;
+    if (event.begin_ns > end.time_ns || end.time_ns >= event.end_ns) continue;
+    if (event.details.stage >= 0) innermost = &event;
+  }
+  return innermost;
+}
+
+TEST_F(RunTraceTest, DrawsAnArrowForEveryStreamFromTheActionThatMadeItToTheOneThatReadsIt) {
+  run_mesh();
+  const spec::Mesh mesh{2, 2, 1, 2};
+  std::map<std::string, std::vector<const trace::ChromeEvent*>> from, to;
+  const std::vector<trace::ChromeTrace> all = traces(8);
+  for (const trace::ChromeTrace& trace : all) {
+    for (const trace::ChromeFlow& flow : trace.flows) {
+      const trace::ChromeEvent* span = span_at(trace, flow);
+      ASSERT_NE(span, nullptr) << flow.id;
+      (flow.begins ? from : to)[flow.id].push_back(span);
+    }
+  }
+  // By step and pipeline: three micro-batches over three boundaries there and back.
+  EXPECT_EQ(from.size(), 2u * 4 * 3 * (3 + 3));
+  EXPECT_EQ(from.size(), to.size());
+  for (const auto& [id, spans] : from) {
+    ASSERT_EQ(spans.size(), 1u) << id;
+    ASSERT_EQ(to[id].size(), 1u) << id;
+    const trace::ChromeEvent& sends = *spans[0];
+    const trace::ChromeEvent& reads = *to[id][0];
+    EXPECT_LE(sends.end_ns, reads.begin_ns) << sends.name << ", " << reads.name;
+    EXPECT_EQ(sends.details.step, reads.details.step);
+    EXPECT_EQ(sends.details.micro_batch, reads.details.micro_batch);
+    EXPECT_EQ(reads.details.stage - sends.details.stage, sends.name[0] == 'F' ? 1 : -1)
+        << sends.name << ", " << reads.name;
+    EXPECT_EQ(sends.name[0], reads.name[0]);
+    const spec::Coordinate a = mesh.at(sends.pid), b = mesh.at(reads.pid);
+    EXPECT_EQ(a.dp, b.dp);
+    EXPECT_EQ(a.tp, b.tp);
+  }
+}
+
+TEST_F(RunTraceTest, SetsWhatWasPredictedBesideWhatAPipelineDid) {
+  run_mesh();
+  const std::vector<trace::ChromeTrace> all = traces(8);
+  // By step and pipeline: what its ranks were busy, in nanoseconds.
+  std::map<std::pair<int64_t, int64_t>, int64_t> measured_ns, predicted_ns;
+  for (int64_t rank = 0; rank < 8; ++rank) {
+    const trace::ChromeTrace& trace = all[static_cast<size_t>(rank)];
+    EXPECT_EQ(trace.processes.at(10000 + rank), "rank " + std::to_string(rank) + ", predicted");
+    using Action = std::tuple<int64_t, std::string, int64_t, int64_t, int64_t>;
+    std::vector<Action> measured, predicted;
+    for (const trace::ChromeEvent& event : trace.events) {
+      const trace::Details& details = event.details;
+      if (details.micro_batch < 0) continue;
+      const Action action{details.step, event.name, details.stage, details.chunk,
+                          details.micro_batch};
+      const bool is_predicted = event.pid == 10000 + rank;
+      (is_predicted ? predicted : measured).push_back(action);
+      (is_predicted ? predicted_ns : measured_ns)[{details.step, rank % 4}] +=
+          event.end_ns - event.begin_ns;
+    }
+    EXPECT_EQ(predicted, measured) << "rank " << rank;
+    EXPECT_EQ(measured.size(), 2u * 2 * 3 * 3) << "steps, chunks, micro-batches, F I W";
+  }
+  for (const auto& [key, ns] : measured_ns) {
+    EXPECT_NEAR(static_cast<double>(predicted_ns[key]), static_cast<double>(ns), 50);
+  }
+}
+
+TEST_F(RunTraceTest, PutsWhatAnAxisSendsOnItsLane) {
+  run_mesh();
+  for (const trace::ChromeTrace& trace : traces(8)) {
+    std::set<std::string> names[10];
+    for (const trace::ChromeEvent& event : trace.events) {
+      const int64_t lane = event.tid % 10;
+      names[lane].insert(event.name);
+      if (!event.details.axis.empty() && event.name != "wait") {
+        EXPECT_EQ(event.details.axis, name_of(static_cast<trace::Lane>(lane))) << event.name;
+      }
+    }
+    EXPECT_TRUE(names[3].count("send") == 1 && names[3].count("recv") == 1);
+    EXPECT_TRUE(names[1].count("all-reduce") == 1 && names[1].count("send") == 0);
+    EXPECT_EQ(names[2].count("send") + names[2].count("recv"), 0u);
+    for (const auto& name : {"F s0 c0 m0", "B s0 c0 m0"}) EXPECT_EQ(names[3].count(name), 0u);
+  }
 }
 
 TEST_F(RunTraceTest, IsWrittenOnlyWhereTheConfigAsksForIt) {
