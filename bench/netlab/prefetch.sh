@@ -67,6 +67,7 @@ measure() {
 # value FILE KEY: a number of a JSON object.
 value() { grep -o "\"$2\": *[-0-9.e+]*" "$1" | head -n 1 | sed 's/.*: *//'; }
 overlap() { "$build/bench/netlab_overlap" "$folder/$1" "${@:2}"; }
+
 # Without prefetch nothing overlaps, and the forward of a block and its gather are each measured by
 # themselves. The link is set twice: by what it should carry, then by what it did.
 rate=1000000
