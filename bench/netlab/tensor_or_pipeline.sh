@@ -2,14 +2,16 @@
 # What may cross a slow network? The same model on two hosts, cut by each axis: tensor parallelism
 # across the link (with and without sequence parallelism), a pipeline across it, data parallelism
 # across it; then with two ranks a host, one axis inside the hosts and the other across. Prints a
-# table in Markdown: the median step, what a host sends over the link in a step as counted and as the
-# formula has it, and the share of the step in which rank 0 waited.
+# table in Markdown: the fastest step, its ratio to the first layout's of as many ranks, what a host
+# sends over the link in a step as counted and as the formula has it, and the share of the step in
+# which rank 0 waited.
 #
 #   bench/netlab/tensor_or_pipeline.sh [--rate RATE] [BUILD] [-- --section.key value …]
 #
 #   --rate RATE   of the link, as netlab.sh has it   [1gbit]
 #   BUILD         [build/release]
 #   ROUNDS=2      the layouts take turns so often
+#   ONLY=REGEX    of the layouts, by their names
 #   STEPS=6       a run; the first is left out
 #
 # Needs what netlab.sh needs, and a BUILD with Open MPI.
@@ -64,6 +66,7 @@ TOML
 names=()
 declare -A ranks_of across_of words_of
 layout() {
+  [[ $1 =~ ${ONLY-} ]] || return 0
   names+=("$1")
   ranks_of[$1]=$2 across_of[$1]=$3 words_of[$1]=$4
 }
@@ -123,16 +126,20 @@ for round in $(seq "${ROUNDS:-2}"); do
   echo "round $round done" >&2
 done
 
-echo "| two hosts, $rate | ranks | step, s | a host sends, MB a step | the blocks, by the formula | rank 0 waits for tp · dp · pp |"
-echo "|---|---|---|---|---|---|"
+echo "| two hosts, $rate | ranks | step, s | of the first | a host sends, MB a step | the blocks, by the formula | rank 0 waits for tp · dp · pp |"
+echo "|---|---|---|---|---|---|---|"
+declare -A yardsticks
 for name in "${names[@]}"; do
-  awk -v name="$name" -v ranks="${ranks_of[$name]}" -v step="$(median <"$folder/$name.times")" \
+  step=$(fastest <"$folder/$name.times")
+  ranks=${ranks_of[$name]}
+  : "${yardsticks[$ranks]:=$step}"
+  awk -v name="$name" -v ranks="$ranks" -v step="$step" -v yardstick="${yardsticks[$ranks]}" \
     -v bytes="$(figure "$folder/$name.json" traffic_bytes_per_step "${across_of[$name]}" measured)" \
     -v formula="$(formula "$name")" -v tp="$(median <"$folder/$name.tp")" \
     -v dp="$(median <"$folder/$name.dp")" -v pp="$(median <"$folder/$name.pp")" '
     function share(x) { return x > 0 ? sprintf("%.0f %%", 100 * x) : "–" }
     BEGIN {
-      printf "| %s | %d | %.2f | %.1f | %.1f | %s · %s · %s |\n", name, 2 * ranks, step,
-             ranks * bytes / 1e6, formula / 1e6, share(tp), share(dp), share(pp)
+      printf "| %s | %d | %.2f | %.2f | %.1f | %.1f | %s · %s · %s |\n", name, 2 * ranks, step,
+             step / yardstick, ranks * bytes / 1e6, formula / 1e6, share(tp), share(dp), share(pp)
     }'
 done
