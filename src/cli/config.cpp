@@ -7,9 +7,12 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "cli/config_args.h"
+#include "cli/mesh_table.h"
 #include "cli/verbs.h"
 #include "formats/config_io.h"
 #include "spec/options.h"
@@ -25,6 +28,15 @@ struct CheckOptions {
   bool json = false;
 };
 
+/// The mesh as a comment of TOML; nothing where every rank holds the whole model.
+std::string mesh_comment(const spec::RunConfig& config) {
+  if (!has_mesh(config)) return {};
+  std::istringstream lines(mesh_table(config));
+  std::string comment = "\n";
+  for (std::string line; std::getline(lines, line);) comment += "# " + line + "\n";
+  return comment;
+}
+
 /// The resolved config for as many ranks as are known of; for one when none are.
 int check(const CheckOptions& options) {
   const spec::AssignmentResult result = formats::read_config(options.config.sources());
@@ -37,7 +49,7 @@ int check(const CheckOptions& options) {
     if (ok) report["config"] = Json::parse(formats::to_json(config));
     fmt::print("{}\n", report.dump(2));
   } else if (ok) {
-    fmt::print("{}", formats::to_toml(config));
+    fmt::print("{}{}", formats::to_toml(config), mesh_comment(config));
   } else {
     fmt::print(stderr, "tessera: {}", formats::describe(violations));
   }

@@ -13,6 +13,7 @@
 
 #include "cli/config_args.h"
 #include "cli/last_word.h"
+#include "cli/mesh_table.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
@@ -96,6 +97,7 @@ train::Observer make_observer(bool json, const train::RankEnvironment& environme
                                        const train::Prediction& prediction, int64_t first_step) {
     fmt::print("{} rank(s), {}; each: {}\n", prediction.memory_bytes.size(), environment.source,
                kernels::describe_device());
+    if (has_mesh(config)) fmt::print("{}", mesh_table(config));
     int64_t bytes = 0;
     for (int64_t category : prediction.memory_bytes[0]) bytes += category;
     fmt::print("predicted: {:.2f} GiB and {:.1f} MB sent in a step, a rank\n",

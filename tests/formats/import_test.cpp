@@ -322,6 +322,24 @@ TEST(ImportMegatron, StretchesRopeAsLlama3Does) {
   EXPECT_EQ(value_of(result, "model.rope_scaling.original_max_position_embeddings"), "8192");
 }
 
+TEST(ImportMegatron, MapsTheDegreesAndInterleavesStages) {
+  const std::string degrees =
+      "--num-layers 24 --num-attention-heads 16 --hidden-size 1024 --tensor-model-parallel-size 4 "
+      "--pipeline-model-parallel-size 2 --sequence-parallel ";
+  ImportResult result = from_arguments(degrees);
+  EXPECT_EQ(value_of(result, "parallelism.tensor_parallel_degree"), "4");
+  EXPECT_EQ(value_of(result, "parallelism.pipeline_parallel_degree"), "2");
+  EXPECT_EQ(value_of(result, "parallelism.sequence_parallel"), "true");
+  EXPECT_EQ(value_of(result, "parallelism.pipeline_schedule"), "-");
+  for (const char* stages :
+       {"--num-layers-per-virtual-pipeline-stage 4", "--num-virtual-stages-per-pipeline-rank 3"}) {
+    result = from_arguments(degrees + stages);
+    EXPECT_EQ(value_of(result, "parallelism.virtual_stages"), "3") << stages;
+    EXPECT_EQ(value_of(result, "parallelism.pipeline_schedule"), "interleaved") << stages;
+    EXPECT_THAT(violations_in(to_toml(result)), IsEmpty()) << stages;
+  }
+}
+
 TEST(ImportMegatron, LetsTheLastOfARepeatedFlagCount) {
   const ImportResult result = from_arguments("--lr 1 --lr=2 --lr 1e-3");
   EXPECT_EQ(value_of(result, "optimizer.lr"), "1e-3");
@@ -391,6 +409,17 @@ TEST(ImportAccelerate, ReadsItsSectionsAndListsKeysThatItRefusesItself) {
   EXPECT_THAT(why(result, "main_process_ip"), HasSubstr("is not set"));
 }
 
+TEST(ImportAccelerate, MapsTheDegreesOfMegatron) {
+  const ImportResult result = import_config(
+      System::accelerate,
+      "distributed_type: MEGATRON_LM\nmegatron_lm_config:\n  megatron_lm_tp_degree: 2\n"
+      "  megatron_lm_pp_degree: 3\n  megatron_lm_sequence_parallelism: true\n",
+      "a.yaml");
+  EXPECT_EQ(value_of(result, "parallelism.tensor_parallel_degree"), "2");
+  EXPECT_EQ(value_of(result, "parallelism.pipeline_parallel_degree"), "3");
+  EXPECT_EQ(value_of(result, "parallelism.sequence_parallel"), "true");
+}
+
 TEST(ImportAccelerate, ReadsBothNamesOfFsdpsStrategies) {
   const std::pair<const char*, const char*> strategies[] = {
       {"FULL_SHARD", "3"}, {"1", "3"}, {"SHARD_GRAD_OP", "2"}, {"NO_SHARD", "0"}};
@@ -419,6 +448,33 @@ TEST(ImportTorchtitan, ReadsTheClassicSections) {
   EXPECT_EQ(value_of(result, "lr_scheduler.min_lr_factor"), "0");
   EXPECT_THAT(why(result, "model.flavor"), HasSubstr("no preset"));
   EXPECT_THAT(why(result, "validation.freq"), HasSubstr("validation.enable"));
+}
+
+TEST(ImportTorchtitan, MapsAPipelineAndReckonsItsStages) {
+  const std::string text =
+      "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[parallelism]\n"
+      "tensor_parallel_degree = 2\npipeline_parallel_degree = 4\n"
+      "pipeline_parallel_microbatch_size = 2\npipeline_parallel_schedule = ";
+  ImportResult result = import_config(System::torchtitan, text + "\"ZBVZeroBubble\"\n", "t.toml");
+  EXPECT_EQ(value_of(result, "parallelism.tensor_parallel_degree"), "2");
+  EXPECT_EQ(value_of(result, "parallelism.pipeline_parallel_degree"), "4");
+  EXPECT_EQ(value_of(result, "parallelism.pipeline_schedule"), "zb-v");
+  EXPECT_EQ(value_of(result, "parallelism.virtual_stages"), "2");
+  EXPECT_EQ(value_of(result, "training.micro_batch_size"), "2");
+  // 32 blocks, embedding and head, three by three: twelve stages.
+  result = import_config(System::torchtitan,
+                         text + "\"Interleaved1F1B\"\npipeline_parallel_layers_per_stage = 3\n",
+                         "t.toml");
+  EXPECT_EQ(value_of(result, "parallelism.pipeline_schedule"), "interleaved");
+  EXPECT_EQ(value_of(result, "parallelism.virtual_stages"), "3");
+  result = import_config(System::torchtitan,
+                         text + "\"1F1B\"\npipeline_parallel_layers_per_stage = 9\n", "t.toml");
+  EXPECT_EQ(value_of(result, "parallelism.pipeline_schedule"), "1f1b");
+  EXPECT_THAT(why(result, "parallelism.pipeline_parallel_layers_per_stage"),
+              HasSubstr("cut by their cost"));
+  result = import_config(System::torchtitan,
+                         text + "\"1F1B\"\npipeline_parallel_schedule_csv = \"x.csv\"\n", "t.toml");
+  EXPECT_EQ(value_of(result, "parallelism.pipeline_schedule"), "x.csv");
 }
 
 TEST(ImportTorchtitan, KnowsTheOlderNames) {

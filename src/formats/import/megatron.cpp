@@ -306,6 +306,10 @@ void map_layout(Mapper& m) {
       *chunk <= *layers / *stages && *layers / *stages % *chunk == 0) {
     m.set("parallelism.virtual_stages", std::to_string(*layers / *stages / *chunk),
           {"--num-layers-per-virtual-pipeline-stage"});
+    if (*layers / *stages > *chunk) m.set_default("parallelism.pipeline_schedule", "interleaved");
+  }
+  if (m.whole("--num-virtual-stages-per-pipeline-rank").value_or(1) > 1) {
+    m.set_default("parallelism.pipeline_schedule", "interleaved");
   }
   const std::optional<double> minutes = m.number("--distributed-timeout-minutes");
   if (minutes) {

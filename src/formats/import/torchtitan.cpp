@@ -2,6 +2,7 @@
 // default, so those that are other than ours are written out.
 
 #include <algorithm>
+#include <cctype>
 
 #include "formats/import/batch_rule.h"
 #include "formats/import/mapper.h"
@@ -72,8 +73,10 @@ constexpr Row kRows[] = {
      "1f1b=1f1b gpipe=gpipe interleaved1f1b=interleaved zbvzerobubble=zb-v"},
     {"parallelism.pipeline_parallel_schedule_csv", Rule::reckoned, "parallelism.pipeline_schedule",
      "is empty"},
-    {"parallelism.pipeline_parallel_layers_per_stage", Rule::same, "parallelism.layers_per_stage",
+    {"parallelism.pipeline_parallel_layers_per_stage", Rule::reckoned, "parallelism.virtual_stages",
      ""},
+    {"parallelism.pipeline_parallel_first_stage_less_layers", Rule::reckoned, "", ""},
+    {"parallelism.pipeline_parallel_last_stage_less_layers", Rule::reckoned, "", ""},
     {"parallelism.pipeline_parallel_microbatch_size", Rule::reckoned, "training.micro_batch_size",
      "counts with a pipeline_parallel_degree above 1"},
     {"parallelism.context_parallel_degree", Rule::later, "", "1"},
@@ -102,7 +105,8 @@ constexpr Row kRows[] = {
     {"comm.train_timeout_seconds", Rule::same, "comm.timeout_seconds", ""},
 };
 
-void map_model(Mapper& m) {
+/// The preset of the model that is named; nullptr when there is none.
+const spec::ModelPreset* preset_of(const Mapper& m) {
   const struct {
     std::string_view name, flavor;
     const char* preset;
@@ -114,9 +118,44 @@ void map_model(Mapper& m) {
   const std::string name = m.text("model.name");
   const std::string flavor = m.text("model.flavor");
   for (const auto& preset : kPresets) {
-    if (preset.name != name || preset.flavor != flavor) continue;
-    if (spec::find_model_preset(preset.preset) == nullptr) break;
-    return m.set("model.preset", preset.preset, {"model.flavor", "model.name"});
+    if (preset.name == name && preset.flavor == flavor) {
+      return spec::find_model_preset(preset.preset);
+    }
+  }
+  return nullptr;
+}
+
+/// Stages on a rank follow with the number of blocks of each, to which the embedding and the head
+/// are added as if they were blocks; two where nothing is said and the schedule takes several.
+/// Before map_model, which is done with the model's name.
+void map_stages(Mapper& m) {
+  const std::string_view key = "parallelism.pipeline_parallel_layers_per_stage";
+  const std::string_view less_first = "parallelism.pipeline_parallel_first_stage_less_layers";
+  const std::string_view less_last = "parallelism.pipeline_parallel_last_stage_less_layers";
+  std::string schedule = m.text("parallelism.pipeline_parallel_schedule");
+  std::transform(schedule.begin(), schedule.end(), schedule.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const bool several = schedule == "interleaved1f1b" || schedule == "zbvzerobubble";
+  const int64_t ranks = m.whole("parallelism.pipeline_parallel_degree").value_or(1);
+  const std::optional<int64_t> each = m.whole(key);
+  const spec::ModelPreset* preset = preset_of(m);
+  if (several && ranks > 1 && each && *each > 0 && preset != nullptr) {
+    const int64_t blocks = preset->config.num_hidden_layers + m.whole(less_first).value_or(1) +
+                           m.whole(less_last).value_or(1);
+    const int64_t stages = (blocks + *each - 1) / *each;
+    if (stages % ranks == 0) {
+      m.set("parallelism.virtual_stages", std::to_string(stages / ranks), {key});
+    }
+  } else if (several && ranks > 1 && !m.has(key)) {
+    m.set_default("parallelism.virtual_stages", "2");
+  }
+  m.drop({key, less_first, less_last}, Unmapped::value,
+         "stages are cut by their cost; parallelism.layers_per_stage lists the blocks of each");
+}
+
+void map_model(Mapper& m) {
+  if (const spec::ModelPreset* preset = preset_of(m)) {
+    return m.set("model.preset", std::string(preset->name), {"model.flavor", "model.name"});
   }
   m.drop({"model.flavor", "model.name"}, Unmapped::value,
          "no preset here is this model; give its shape in [model]");
@@ -242,6 +281,7 @@ std::span<const Row> torchtitan_rows() {
 
 ImportResult map_torchtitan(std::vector<Entry> entries) {
   Mapper m(System::torchtitan, std::move(entries), kRows, is_unsaid);
+  map_stages(m);
   map_model(m);
   map_decay(m);
   map_batch_of_pipeline(m);
