@@ -14,6 +14,7 @@
 #include "cli/schedule_drawing.h"
 #include "cli/schedule_source.h"
 #include "cli/verbs.h"
+#include "core/error.h"
 #include "train/run_folder.h"
 
 namespace tessera::cli {
@@ -186,8 +187,9 @@ void add_schedule_verb(CLI::App& app, int& status) {
   export_verb->add_option("--output", *output, "file to write (standard output)");
   export_verb->callback([source, output] {
     const std::string text = account::to_csv(source->find().schedule);
-    if (output->empty()) return fmt::print("{}", text);
-    train::write_file_atomically(*output, text);
+    if (!output->empty()) return train::write_file_atomically(*output, text);
+    fmt::print("{}", text);
+    if (std::fflush(stdout) != 0) throw core::RunError("the schedule could not be written");
   });
 }
 

@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -31,6 +33,10 @@ constexpr int64_t kMostActions = 1'000'000;
 }  // namespace
 
 spec::ParsedSchedule checked_schedule(const std::string& path) {
+  std::error_code unknown;
+  if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
+    throw core::ConfigError(path + " is no file");
+  }
   std::string text;
   try {
     text = core::read_file(path);
@@ -80,6 +86,9 @@ ScheduleSource::Found ScheduleSource::find() const {
   Found found = has_config ? from_config() : from_options();
   if (times_.size() != 3) return found;
   const account::ActionTimes times{times_[0], times_[1] + times_[2], times_[1], times_[2]};
+  if (!std::isfinite(times.forward + times.backward)) {
+    throw core::ConfigError("--times: has to be three numbers, as in 1,1,1");
+  }
   if (times.forward + times.backward <= 0) throw core::ConfigError("--times: nothing takes time");
   found.times = account::even_times(found.schedule, times);
   found.times_of = fmt::format("F {:g}, B {:g}, I {:g}, W {:g} of every stage", times.forward,

@@ -122,6 +122,11 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   if (std::filesystem::is_directory(path_, unknown)) {
     throw FileError(file_failure("write", path_, EISDIR), EISDIR);
   }
+  // Of a device or a pipe the name would be taken away.
+  if (std::filesystem::exists(path_, unknown) &&
+      !std::filesystem::is_regular_file(path_, unknown)) {
+    throw FileError(path_ + " is a device or a pipe, which would be replaced by a file", EEXIST);
+  }
   int error = EEXIST;
   for (int attempt = 0; attempt < 100 && error == EEXIST; ++attempt) {
     temporary_ = path_ + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(attempt);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <filesystem>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -174,6 +175,10 @@ void read_schedule_file(spec::RunConfig& config) {
   parallelism.schedule_csv.clear();
   const std::string& path = parallelism.pipeline_schedule;
   if (!path.ends_with(".csv")) return;
+  std::error_code unknown;
+  if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
+    throw core::ConfigError(path + " is no file");
+  }
   try {
     parallelism.schedule_csv = core::read_file(path);
   } catch (const core::FileError& failure) {

@@ -195,13 +195,14 @@ void RankPlan::add_gradient_traffic(account::StepTraffic& dp, account::StepTraff
            at_.tp % parameter.copies);
   }
   const int64_t num_ranks = config_.parallelism.pipeline_parallel_degree;
-  const int64_t last = schedule_.rank_of_stage.back();
-  const bool tied = config_.model.tie_word_embeddings && last != 0;
-  if (num_ranks == 1 || !tied || (at_.pp != 0 && at_.pp != last)) return;
+  const int64_t first = schedule_.rank_of_stage.front(), last = schedule_.rank_of_stage.back();
+  const bool tied = config_.model.tie_word_embeddings && last != first;
+  if (num_ranks == 1 || !tied || (at_.pp != first && at_.pp != last)) return;
   for (const account::Unit& unit : table_.units) {
     if (unit.kind != account::UnitKind::embedding) continue;
     const int64_t owned = account::padded(unit.trainable_elements(), shards) / shards;
-    pp.add({Collective::all_reduce, owned, shape.gradient_bytes}, 2, at_.pp == 0 ? 0 : 1);
+    pp.add({Collective::all_reduce, owned, shape.gradient_bytes}, 2,
+           at_.pp == std::min(first, last) ? 0 : 1);
   }
 }
 
