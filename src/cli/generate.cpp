@@ -49,7 +49,8 @@ void print_text(const Options& options, train::Generator& generator, bool first_
 /// The layout that the user names; of one rank where none is.
 spec::Layout layout_of(const Options& options) {
   if (options.layout.empty()) return {};
-  const spec::LayoutList list = spec::parse_layouts(options.layout);
+  spec::LayoutList list = spec::parse_layouts(options.layout);
+  for (spec::Violation& violation : list.violations) violation.where = "--layout";
   if (!list.violations.empty()) throw core::ConfigError(formats::describe(list.violations));
   spec::Layout cut;
   cut.tp = list.layouts[0].tp;

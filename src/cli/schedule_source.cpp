@@ -49,8 +49,12 @@ spec::ParsedSchedule checked_schedule(const std::string& path) {
 }
 
 std::string describe_mistakes(const std::string& name, const std::vector<std::string>& mistakes) {
+  constexpr size_t kShown = 40;
   std::string text = name + " is no schedule that can be carried out:";
-  for (const std::string& mistake : mistakes) text += "\n  " + mistake;
+  for (size_t i = 0; i < std::min(mistakes.size(), kShown); ++i) text += "\n  " + mistakes[i];
+  if (mistakes.size() > kShown) {
+    text += fmt::format("\n  and {} more; --json lists all", mistakes.size() - kShown);
+  }
   return text;
 }
 
