@@ -181,6 +181,14 @@ void AtomicFile::commit() {
 }
 
 void write_atomically(const std::string& path, std::string_view content) {
+  std::error_code unknown;
+  const auto status = std::filesystem::status(path, unknown);
+  // A file in its place would be the end of a device.
+  if (std::filesystem::is_character_file(status) || std::filesystem::is_fifo(status)) {
+    const Descriptor device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!device) throw FileError(file_failure("open", path, errno), errno);
+    return write_all(device, std::as_bytes(std::span(content)), path);
+  }
   AtomicFile file(path);
   file.write(std::as_bytes(std::span(content)));
   file.commit();

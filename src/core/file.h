@@ -102,7 +102,8 @@ class AtomicFile {
   std::vector<std::byte> buffer_;
 };
 
-/// Writes a file whole: an AtomicFile of `content`. The old file is intact when this throws.
+/// Writes a file whole: an AtomicFile of `content`. The old file is intact when this throws. A
+/// device or a pipe (/dev/stdout) is written to.
 void write_atomically(const std::string& path, std::string_view content);
 
 }  // namespace tessera::core

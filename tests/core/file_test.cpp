@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -96,6 +97,18 @@ TEST_F(File, TellsWhyNotAllOfItCouldBeWritten) {
   const Descriptor full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   EXPECT_THAT([&] { write_all(full, std::as_bytes(std::span("x")), "/dev/full"); },
               ThrowsMessage<RunError>(HasSubstr("No space left")));
+}
+
+TEST(WriteAtomically, WritesToADeviceAndLeavesItOne) {
+  const std::string device = testing::TempDir() + "device-" + std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo(device.c_str(), 0600), 0);
+  const Descriptor reader(::open(device.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  write_atomically(device, "words");
+  EXPECT_TRUE(std::filesystem::is_fifo(device));
+  char read[8] = {};
+  EXPECT_EQ(::read(reader.get(), read, sizeof read), 5);
+  EXPECT_STREQ(read, "words");
+  std::filesystem::remove(device);
 }
 
 TEST_F(File, ClosesWhatItsDescriptorOwns) {
