@@ -54,8 +54,8 @@ toy toy pipeline-invariant 74 "
   pp=2|3,schedule=interleaved|zb-v,dp=1|2,zero=0|2;
   pp=2,schedule=interleaved,v=3,accumulate=4|6;
   pp=2|3,schedule=1f1b|zb-v,recompute=selective|full" $six
-toy toy tensor-invariant 32 "tp=2|4,sp=0|1,dp=1|2,zero=0|1|2|3" $six
-toy toy mesh-invariant 40 "tp=2,sp=0|1,pp=2,schedule=$schedules,dp=1|2,zero=0|3" $six
+toy toy tensor-invariant 36 "tp=2|4,sp=0|1,dp=1|2,zero=0|1|2|3" $six
+toy toy mesh-invariant 42 "tp=2,sp=0|1,pp=2,schedule=$schedules,dp=1|2,zero=0|3" $six
 toy toy_llama llama-invariant 34 "
   dp=2|3,zero=0|1|2|3;
   tp=2|4,sp=0|1,dp=2,zero=0|2;
