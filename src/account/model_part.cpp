@@ -182,7 +182,7 @@ ModelPart part_of(const spec::RunConfig& config, int64_t rank) {
   part.tp = mesh.tp;
   part.tp_rank = at.tp;
   part.sequence_parallel = config.parallelism.sequence_parallel;
-  const std::vector<int64_t> rank_of_stage = spec::schedule_of(config).rank_of_stage;
+  const std::vector<int64_t> rank_of_stage = spec::rank_of_stage(config);
   const std::vector<spec::StageLayers> layers = spec::stage_layers(config);
   CHECK(layers.size() == rank_of_stage.size(), "stages without a rank");
   for (size_t stage = 0; stage < layers.size(); ++stage) {

@@ -23,18 +23,12 @@ int64_t rank_of(const Schedule& schedule, int64_t stage) {
   return schedule.rank_of_stage[static_cast<size_t>(stage)];
 }
 
-/// The stage that an action's stream goes to, and the one that the stream it reads is for, in one
-/// direction; -1: none.
-int64_t goes_to(const Schedule& schedule, const Action& action, bool forward) {
-  if (action.kind == ActionKind::backward_weight) return -1;
-  if ((action.kind == ActionKind::forward) != forward) return -1;
-  const int64_t stage = action.stage + (forward ? 1 : -1);
-  return stage < schedule.num_stages() ? stage : -1;
+/// Schedule's, of the actions of one direction; -1: none.
+int64_t stage_behind(const Schedule& schedule, const Action& action, bool forward) {
+  return (action.kind == ActionKind::forward) == forward ? schedule.stage_behind(action) : -1;
 }
-bool reads_stream(const Schedule& schedule, const Action& action, bool forward) {
-  if (action.kind == ActionKind::backward_weight) return false;
-  if ((action.kind == ActionKind::forward) != forward) return false;
-  return forward ? action.stage > 0 : action.stage + 1 < schedule.num_stages();
+int64_t stage_needed(const Schedule& schedule, const Action& action, bool forward) {
+  return (action.kind == ActionKind::forward) == forward ? schedule.stage_needed(action) : -1;
 }
 
 /// Counts the buffers of one direction as a rank goes through its actions.
@@ -44,7 +38,7 @@ class Exchange {
     for (int64_t peer = 0; peer < schedule.num_ranks(); ++peer) {
       if (peer == rank) continue;
       for (const Action& action : actions_of(schedule, peer)) {
-        const int64_t stage = goes_to(schedule, action, forward);
+        const int64_t stage = stage_behind(schedule, action, forward);
         if (stage < 0 || rank_of(schedule, stage) != rank) continue;
         if (action.micro_batch >= micro_batches) continue;
         sender_[{stage, action.micro_batch}] = peer;
@@ -98,12 +92,10 @@ DirectionBuffers buffers_of(const Schedule& schedule, int64_t rank, int64_t micr
   const bool in_place = forward && training;
   for (const Action& action : actions_of(schedule, rank)) {
     if (action.micro_batch >= micro_batches) continue;
-    if (reads_stream(schedule, action, forward)) {
-      const int64_t before = action.stage + (forward ? -1 : 1);
-      const bool here = rank_of(schedule, before) == rank;
-      if (!here || !in_place) exchange.take({action.stage, action.micro_batch});
-    }
-    const int64_t stage = goes_to(schedule, action, forward);
+    const int64_t needed = stage_needed(schedule, action, forward);
+    const bool here = needed >= 0 && rank_of(schedule, needed) == rank;
+    if (needed >= 0 && !(here && in_place)) exchange.take({action.stage, action.micro_batch});
+    const int64_t stage = stage_behind(schedule, action, forward);
     if (stage < 0 || in_place) continue;
     if (rank_of(schedule, stage) == rank) {
       exchange.put({stage, action.micro_batch});
@@ -167,11 +159,9 @@ int64_t stream_elements_sent(const Schedule& schedule, int64_t rank,
                              const std::function<int64_t(int64_t)>& elements_of) {
   int64_t elements = 0;
   for (const Action& action : actions_of(schedule, rank)) {
-    for (const bool forward : {true, false}) {
-      const int64_t stage = goes_to(schedule, action, forward);
-      if (stage < 0 || rank_of(schedule, stage) == rank) continue;
-      elements += elements_of(action.micro_batch);
-    }
+    const int64_t stage = schedule.stage_behind(action);
+    if (stage < 0 || rank_of(schedule, stage) == rank) continue;
+    elements += elements_of(action.micro_batch);
   }
   return elements;
 }

@@ -90,8 +90,8 @@ class Simulation {
     double begin = done.empty() ? 0 : done.back().end;
     const bool forward = action.kind == ActionKind::forward;
     const bool weight = action.kind == ActionKind::backward_weight;
-    const int64_t before = action.stage + (forward ? -1 : 1);
-    if (!weight && before >= 0 && before < schedule_.num_stages()) {
+    const int64_t before = schedule_.stage_needed(action);
+    if (before >= 0) {
       const double end = end_of(forward, before, action.micro_batch);
       if (end == kNotYet) return false;
       const bool here = schedule_.rank_of_stage[static_cast<size_t>(before)] == rank;

@@ -117,14 +117,10 @@ void show(const ShowOptions& options) {
 /// Which of ours a schedule is action by action; empty: none.
 std::string_view known_as(const Schedule& schedule) {
   const int64_t ranks = schedule.num_ranks();
-  for (const ScheduleKind kind :
-       {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved,
-        ScheduleKind::zb_h1, ScheduleKind::zb_v}) {
-    const int64_t chunks = schedule.num_stages() / ranks;
-    const bool several =
-        kind == ScheduleKind::interleaved ? chunks > 1 : kind == ScheduleKind::zb_v;
-    if (ranks * chunks != schedule.num_stages() || several != (chunks > 1)) continue;
-    if (kind == ScheduleKind::zb_v && chunks != 2) continue;
+  const int64_t chunks = schedule.num_stages() / ranks;
+  if (ranks * chunks != schedule.num_stages()) return {};
+  for (const ScheduleKind kind : spec::kNamedSchedules) {
+    if (!spec::takes_chunks(kind, chunks)) continue;
     const Schedule ours = spec::make_schedule(kind, ranks, chunks, schedule.num_micro_batches);
     if (ours.ranks == schedule.ranks) return spec::schedule_name(kind);
   }

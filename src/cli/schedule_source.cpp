@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "data/tokenizer.h"
-#include "spec/nearest.h"
 #include "train/run_data.h"
 
 namespace tessera::cli {
@@ -22,12 +21,8 @@ namespace {
 constexpr int64_t kMostActions = 1'000'000;
 
 [[noreturn]] void refuse_name(const std::string& name) {
-  const std::vector<std::string_view> names = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v"};
-  const std::string_view nearest = spec::nearest_name(name, names);
-  throw core::ConfigError(fmt::format(
-      "--schedule {}: no schedule of that name; {}", name,
-      nearest.empty() ? "there are gpipe, 1f1b, interleaved, zb-h1, zb-v and files NAME.csv"
-                      : fmt::format("try: {}", nearest)));
+  throw core::ConfigError(fmt::format("--schedule {}: no schedule of that name; try: {}", name,
+                                      spec::nearest_schedules(name)));
 }
 
 }  // namespace
@@ -141,13 +136,12 @@ ScheduleSource::Found ScheduleSource::from_options() const {
   } else {
     const int64_t num_ranks = num_ranks_ > 0 ? num_ranks_ : 4;
     const int64_t num_micro_batches = num_micro_batches_ > 0 ? num_micro_batches_ : 8;
-    const bool several = kind == ScheduleKind::interleaved || kind == ScheduleKind::zb_v;
-    const int64_t chunks = virtual_stages_ > 0 ? virtual_stages_ : several ? 2 : 1;
-    if (kind != ScheduleKind::interleaved && chunks != (several ? 2 : 1)) {
+    const int64_t chunks = virtual_stages_ > 0 ? virtual_stages_ : spec::usual_chunks(*kind);
+    if (!spec::takes_chunks(*kind, chunks)) {
       throw core::ConfigError(
           fmt::format("--virtual-stages {}: {} has {} a rank; interleaved has "
                       "any number",
-                      chunks, found.name, several ? 2 : 1));
+                      chunks, found.name, spec::usual_chunks(*kind)));
     }
     if (num_ranks * chunks * num_micro_batches > kMostActions) {
       throw core::ConfigError(

@@ -58,7 +58,7 @@ comm::Communicator* MeshGroups::add(Axis axis, int64_t ranks, int64_t color, con
 }
 
 void MeshGroups::add_embedding() {
-  const std::vector<int64_t> ranks = spec::schedule_of(config_).rank_of_stage;
+  const std::vector<int64_t> ranks = spec::rank_of_stage(config_);
   if (!config_.model.tie_word_embeddings || ranks.front() == ranks.back()) return;
   const spec::Coordinate at = coordinate_;
   const bool here = at.pp == ranks.front() || at.pp == ranks.back();

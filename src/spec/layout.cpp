@@ -8,12 +8,6 @@ namespace tessera::spec {
 
 namespace {
 
-/// Whether a schedule makes no sense with a single stage on a rank.
-bool takes_several_stages(const std::string& schedule) {
-  const auto kind = schedule_kind(schedule);
-  return kind == ScheduleKind::interleaved || kind == ScheduleKind::zb_v;
-}
-
 /// The part of a completed layout that concerns a pipeline.
 void set_pipeline(ParallelismConfig& parallelism, const Layout& layout) {
   const ParallelismConfig plain;
@@ -66,7 +60,8 @@ Layout completed(Layout layout, const RunConfig& config) {
   if (layout.v == 0 && of_config && parallelism.virtual_stages > 1) {
     layout.v = parallelism.virtual_stages;
   }
-  if (layout.v == 0 && takes_several_stages(layout.schedule)) layout.v = 2;
+  const std::optional<ScheduleKind> kind = schedule_kind(layout.schedule);
+  if (layout.v == 0 && kind && usual_chunks(*kind) > 1) layout.v = usual_chunks(*kind);
   return layout;
 }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "spec/schedule.h"
-
 namespace tessera::spec {
 namespace {
 
@@ -92,20 +90,6 @@ std::string join_or(const std::vector<std::string>& words) {
     text += words[i];
   }
   return text;
-}
-
-std::string nearest_schedules(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const ScheduleKind kind :
-       {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved,
-        ScheduleKind::zb_h1, ScheduleKind::zb_v}) {
-    names.push_back(schedule_name(kind));
-  }
-  const std::string_view near = nearest_name(name, names);
-  if (!near.empty()) return std::string(near);
-  std::vector<std::string> all(names.begin(), names.end());
-  all.emplace_back("a file NAME.csv");
-  return join_or(all);
 }
 
 }  // namespace tessera::spec

@@ -23,7 +23,4 @@ std::vector<int64_t> nearest_divisors(int64_t n, int64_t wish);
 /// "a, b or c".
 std::string join_or(const std::vector<std::string>& words);
 
-/// The schedule of that name that was probably meant, or all there are.
-std::string nearest_schedules(std::string_view name);
-
 }  // namespace tessera::spec

@@ -1,23 +1,15 @@
 #include "spec/schedule.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "core/error.h"
+#include "spec/nearest.h"
 #include "spec/schedule_kinds.h"
 
 namespace tessera::spec {
 
 namespace {
-
-constexpr std::array<std::pair<ScheduleKind, std::string_view>, 5> kNames = {{
-    {ScheduleKind::gpipe, "gpipe"},
-    {ScheduleKind::one_f_one_b, "1f1b"},
-    {ScheduleKind::interleaved, "interleaved"},
-    {ScheduleKind::zb_h1, "zb-h1"},
-    {ScheduleKind::zb_v, "zb-v"},
-}};
 
 Schedule of_one_rank(int64_t num_micro_batches) {
   Schedule schedule = dealt_out(1, 1, num_micro_batches);
@@ -31,9 +23,7 @@ Schedule of_one_rank(int64_t num_micro_batches) {
 }  // namespace
 
 std::string to_string(const Action& action) {
-  constexpr std::array<const char*, 4> kLetters = {"F", "B", "I", "W"};
-  return std::to_string(action.stage) + kLetters[static_cast<size_t>(action.kind)] +
-         std::to_string(action.micro_batch);
+  return std::to_string(action.stage) + letter_of(action.kind) + std::to_string(action.micro_batch);
 }
 
 std::vector<int64_t> Schedule::stages_of(int64_t rank) const {
@@ -44,19 +34,61 @@ std::vector<int64_t> Schedule::stages_of(int64_t rank) const {
   return stages;
 }
 
+int64_t Schedule::stage_behind(const Action& action) const {
+  if (action.kind == ActionKind::backward_weight) return -1;
+  if (action.kind != ActionKind::forward) return action.stage - 1;
+  return action.stage + 1 < num_stages() ? action.stage + 1 : -1;
+}
+
+int64_t Schedule::stage_needed(const Action& action) const {
+  if (action.kind == ActionKind::backward_weight) return -1;
+  if (action.kind == ActionKind::forward) return action.stage - 1;
+  return action.stage + 1 < num_stages() ? action.stage + 1 : -1;
+}
+
 std::optional<ScheduleKind> schedule_kind(std::string_view name) {
-  for (const auto& [kind, its_name] : kNames) {
-    if (its_name == name) return kind;
+  for (const ScheduleKind kind : kNamedSchedules) {
+    if (schedule_name(kind) == name) return kind;
   }
   if (name.ends_with(".csv")) return ScheduleKind::csv;
   return std::nullopt;
 }
 
 std::string_view schedule_name(ScheduleKind kind) {
-  for (const auto& [named, name] : kNames) {
-    if (named == kind) return name;
+  switch (kind) {
+    case ScheduleKind::gpipe:
+      return "gpipe";
+    case ScheduleKind::one_f_one_b:
+      return "1f1b";
+    case ScheduleKind::interleaved:
+      return "interleaved";
+    case ScheduleKind::zb_h1:
+      return "zb-h1";
+    case ScheduleKind::zb_v:
+      return "zb-v";
+    case ScheduleKind::csv:
+      break;
   }
   return "csv";
+}
+
+std::string nearest_schedules(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const ScheduleKind kind : kNamedSchedules) names.push_back(schedule_name(kind));
+  const std::string_view near = nearest_name(name, names);
+  if (!near.empty()) return std::string(near);
+  std::vector<std::string> all(names.begin(), names.end());
+  all.emplace_back("a file NAME.csv");
+  return join_or(all);
+}
+
+int64_t usual_chunks(ScheduleKind kind) {
+  return kind == ScheduleKind::interleaved || kind == ScheduleKind::zb_v ? 2 : 1;
+}
+
+bool takes_chunks(ScheduleKind kind, int64_t chunks_per_rank) {
+  const bool any = kind == ScheduleKind::interleaved || kind == ScheduleKind::csv;
+  return any ? chunks_per_rank >= 1 : chunks_per_rank == usual_chunks(kind);
 }
 
 Schedule dealt_out(int64_t num_ranks, int64_t chunks_per_rank, int64_t num_micro_batches) {
@@ -81,9 +113,7 @@ Schedule first_of(Schedule schedule, int64_t num_micro_batches) {
 Schedule make_schedule(ScheduleKind kind, int64_t num_ranks, int64_t chunks_per_rank,
                        int64_t num_micro_batches) {
   if (num_ranks == 1) return of_one_rank(num_micro_batches);
-  const int64_t chunks = kind == ScheduleKind::zb_v ? 2 : 1;
-  CHECK(kind == ScheduleKind::interleaved || chunks_per_rank == chunks,
-        "a schedule with another number of chunks a rank");
+  CHECK(takes_chunks(kind, chunks_per_rank), "a schedule with another number of chunks a rank");
   switch (kind) {
     case ScheduleKind::gpipe:
       return gpipe(num_ranks, num_micro_batches);
@@ -102,7 +132,10 @@ Schedule make_schedule(ScheduleKind kind, int64_t num_ranks, int64_t chunks_per_
   return {};
 }
 
-Schedule schedule_of(const RunConfig& config) {
+namespace {
+
+/// schedule_of, with that many micro-batches where no file says how many.
+Schedule schedule_with(const RunConfig& config, int64_t num_micro_batches) {
   const ParallelismConfig& parallelism = config.parallelism;
   const std::optional<ScheduleKind> kind = schedule_kind(parallelism.pipeline_schedule);
   CHECK(kind.has_value(), "a resolved config names a schedule");
@@ -112,7 +145,17 @@ Schedule schedule_of(const RunConfig& config) {
     CHECK(parsed.errors.empty(), "a resolved config's schedule is one");
     return std::move(parsed.schedule);
   }
-  return make_schedule(*kind, num_ranks, parallelism.virtual_stages, passes_per_step(config));
+  return make_schedule(*kind, num_ranks, parallelism.virtual_stages, num_micro_batches);
+}
+
+}  // namespace
+
+Schedule schedule_of(const RunConfig& config) {
+  return schedule_with(config, passes_per_step(config));
+}
+
+std::vector<int64_t> rank_of_stage(const RunConfig& config) {
+  return schedule_with(config, 0).rank_of_stage;
 }
 
 Schedule forward_only(const Schedule& training, int64_t num_micro_batches) {

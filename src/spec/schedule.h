@@ -3,6 +3,7 @@
 // A pipeline's schedule as data: what each rank does, in which order. The executor carries it out
 // (parallel/pipeline), account says what it takes, a checker looks for what is wrong with it.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,7 +25,11 @@ struct Action {
 
   bool operator==(const Action&) const = default;
 };
-/// As PyTorch writes it: stage, F, B, I or W, micro-batch: "1F3".
+/// F, B, I or W.
+constexpr char letter_of(ActionKind kind) {
+  return "FBIW"[static_cast<size_t>(kind)];
+}
+/// As PyTorch writes it: stage, letter, micro-batch: "1F3".
 std::string to_string(const Action& action);
 
 /// Stage s hands its output to stage s + 1. A rank may have several stages, its chunks.
@@ -37,6 +42,10 @@ struct Schedule {
   int64_t num_stages() const { return static_cast<int64_t>(rank_of_stage.size()); }
   /// Ascending.
   std::vector<int64_t> stages_of(int64_t rank) const;
+  /// The stage that takes what the action makes of the stream: of a forward the next one, of a
+  /// backward the one before; -1: none. And the stage whose stream the action needs; -1: none.
+  int64_t stage_behind(const Action& action) const;
+  int64_t stage_needed(const Action& action) const;
 };
 
 enum class ScheduleKind : uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_v, csv };
@@ -45,8 +54,18 @@ enum class ScheduleKind : uint8_t { gpipe, one_f_one_b, interleaved, zb_h1, zb_v
 std::optional<ScheduleKind> schedule_kind(std::string_view name);
 /// The five that have one; csv: "csv".
 std::string_view schedule_name(ScheduleKind kind);
+constexpr std::array<ScheduleKind, 5> kNamedSchedules = {
+    ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved, ScheduleKind::zb_h1,
+    ScheduleKind::zb_v};
+/// The schedule of that name that was probably meant, or all there are.
+std::string nearest_schedules(std::string_view name);
 
-/// Chunks that a rank has: interleaved any number, zb_v two, the others one.
+/// Chunks that a rank has where nobody says more: of interleaved, which takes any number, and zb_v,
+/// which takes no other, two; of the others one, and no other but with csv.
+int64_t usual_chunks(ScheduleKind kind);
+bool takes_chunks(ScheduleKind kind, int64_t chunks_per_rank);
+
+/// `kind` takes the chunks, and is not csv.
 ///
 /// All but zb_v deal the stages out in turn: stage s is on rank s % num_ranks. One rank has one
 /// stage and does forward, backward, forward, …, whatever the kind. Every schedule is complete and
@@ -55,6 +74,8 @@ Schedule make_schedule(ScheduleKind kind, int64_t num_ranks, int64_t chunks_per_
                        int64_t num_micro_batches);
 /// The schedule of a resolved config's training step.
 Schedule schedule_of(const RunConfig& config);
+/// That of schedule_of, without making the actions.
+std::vector<int64_t> rank_of_stage(const RunConfig& config);
 /// Of an evaluation of so many micro-batches in the same placement: forward alone, on every rank
 /// chunk by chunk for as many micro-batches as there are ranks, then the next so many. Two buffers
 /// to send from are enough for it.

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <utility>
 
 #include "spec/schedule.h"
 
@@ -36,19 +35,18 @@ enum class Cell : uint8_t { action, communication, wrong };
 Cell read_cell(std::string_view text, Action& action) {
   constexpr std::array<std::string_view, 7> kCommunication = {
       "SEND_F", "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
-  constexpr std::array<std::pair<std::string_view, ActionKind>, 4> kKinds = {
-      {{"F", ActionKind::forward},
-       {"B", ActionKind::backward},
-       {"I", ActionKind::backward_input},
-       {"W", ActionKind::backward_weight}}};
+  constexpr std::array<ActionKind, 4> kKinds = {ActionKind::forward, ActionKind::backward,
+                                                ActionKind::backward_input,
+                                                ActionKind::backward_weight};
   if (!take_number(text, action.stage)) return Cell::wrong;
   for (const std::string_view name : kCommunication) {
     if (!take(text, name)) continue;
     const bool whole = text.empty() || (take_number(text, action.micro_batch) && text.empty());
     return whole ? Cell::communication : Cell::wrong;
   }
-  for (const auto& [letter, kind] : kKinds) {
-    if (!take(text, letter)) continue;
+  for (const ActionKind kind : kKinds) {
+    const char letter = letter_of(kind);
+    if (!take(text, {&letter, 1})) continue;
     action.kind = kind;
     return take_number(text, action.micro_batch) && text.empty() ? Cell::action : Cell::wrong;
   }

@@ -50,8 +50,8 @@ void Progress::note_send(int64_t rank, const Action& action) {
   Send* send = send_for(direction, action.stage, action.micro_batch);
   if (send == nullptr || send->from != kNever) return;
   send->from = rank;
-  const int64_t next = action.stage + (direction == kForward ? 1 : -1);
-  if (next < 0 || next >= schedule_.num_stages()) return;
+  const int64_t next = schedule_.stage_behind(action);
+  if (next < 0) return;
   send->to = schedule_.rank_of_stage[static_cast<size_t>(next)];
   if (send->to == rank || send->to < 0 || send->to >= schedule_.num_ranks()) {
     send->to = kNever;
@@ -63,9 +63,7 @@ void Progress::note_send(int64_t rank, const Action& action) {
 }
 
 Progress::Send* Progress::source_of(const Action& action) {
-  const int direction = direction_of(action);
-  const int64_t before = action.stage + (direction == kForward ? -1 : 1);
-  Send* source = send_for(direction, before, action.micro_batch);
+  Send* source = send_for(direction_of(action), schedule_.stage_needed(action), action.micro_batch);
   return source == nullptr || source->from == kNever ? nullptr : source;
 }
 
@@ -135,7 +133,7 @@ std::vector<WaitingAction> Progress::circle() const {
     if (begin != walk.end()) return {begin, walk.end()};
     const auto index = static_cast<size_t>(rank);
     const Action& action = schedule_.ranks[index][ranks_[index].done];
-    const int64_t before = action.stage + (direction_of(action) == kForward ? -1 : 1);
+    const int64_t before = schedule_.stage_needed(action);
     const Send& source = sends_[direction_of(action)][slot(before, action.micro_batch)];
     Action needed{action.kind, before, action.micro_batch};
     for (const Action& other : schedule_.ranks[static_cast<size_t>(source.from)]) {

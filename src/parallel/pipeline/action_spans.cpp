@@ -8,10 +8,9 @@ using spec::Action;
 using spec::ActionKind;
 
 trace::Span span_of(const Action& action, int64_t chunk, int64_t begin_ns, int64_t end_ns) {
-  constexpr const char* kLetters[] = {"F", "B", "I", "W"};
   trace::Span span;
-  span.name = kLetters[static_cast<int>(action.kind)] + (" s" + std::to_string(action.stage)) +
-              " c" + std::to_string(chunk) + " m" + std::to_string(action.micro_batch);
+  span.name = spec::letter_of(action.kind) + (" s" + std::to_string(action.stage)) + " c" +
+              std::to_string(chunk) + " m" + std::to_string(action.micro_batch);
   span.begin_ns = begin_ns;
   span.end_ns = end_ns;
   span.details.stage = action.stage;

@@ -1,7 +1,8 @@
 #include "parallel/pipeline/pipeline.h"
 
 #include <algorithm>
-#include <string>
+#include <deque>
+#include <map>
 
 #include "core/fault.h"
 #include "core/rng.h"
@@ -44,6 +45,7 @@ Pipeline::Pipeline(const spec::RunConfig& config, const spec::Schedule& schedule
     : config_(config),
       schedule_(schedule),
       rank_(groups.coordinate().pp),
+      stages_(schedule_.stages_of(rank_)),
       stream_numbers_(groups.mesh().dp * groups.mesh().tp,
                       groups.coordinate().dp * groups.mesh().tp + groups.coordinate().tp),
       dtype_(spec::dtype_of(config.training.precision)),
@@ -53,7 +55,7 @@ Pipeline::Pipeline(const spec::RunConfig& config, const spec::Schedule& schedule
     stream_parts_ = config.parallelism.tensor_parallel_degree;
     stream_part_ = groups.coordinate().tp;
   }
-  const auto num_chunks = static_cast<int>(schedule_.stages_of(rank_).size());
+  const auto num_chunks = static_cast<int>(stages_.size());
   chunks_.reserve(static_cast<size_t>(num_chunks));
   for (int chunk = 0; chunk < num_chunks; ++chunk) {
     chunks_.emplace_back(config.model, stage_of_chunk(parameters.table(), chunk), parameters,
@@ -102,8 +104,7 @@ std::vector<account::ChunkPass> Pipeline::passes_of(const spec::Schedule& schedu
 }
 
 int64_t Pipeline::chunk_of(int64_t stage) const {
-  const std::vector<int64_t> stages = schedule_.stages_of(rank_);
-  return std::find(stages.begin(), stages.end(), stage) - stages.begin();
+  return std::find(stages_.begin(), stages_.end(), stage) - stages_.begin();
 }
 
 void Pipeline::run(const spec::Schedule& schedule, Work& work) {
@@ -137,11 +138,9 @@ void Pipeline::begin_exchange(const spec::Schedule& schedule, const Work& work) 
     if (peer == rank_) continue;
     for (const Action& action : schedule.ranks[static_cast<size_t>(peer)]) {
       if (action.micro_batch >= static_cast<int64_t>(work.batches.size())) continue;
-      if (action.kind == ActionKind::backward_weight) continue;
+      const int64_t stage = schedule.stage_behind(action);
+      if (stage < 0 || rank_of(stage) != rank_) continue;
       const bool forward = action.kind == ActionKind::forward;
-      if (forward ? is_last(action.stage) : is_first(action.stage)) continue;
-      const int64_t stage = forward ? action.stage + 1 : action.stage - 1;
-      if (rank_of(stage) != rank_) continue;
       (forward ? activations : gradients)[peer].push_back(
           {{stage, action.micro_batch}, elements_of(action.micro_batch)});
     }

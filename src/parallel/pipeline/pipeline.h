@@ -1,6 +1,5 @@
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -31,9 +30,10 @@ struct StepPass {
 
 /// Sizes that arenas are made with: what they are expected to hold at most.
 struct ArenaBytes {
-  int64_t micro_batch =
-      0;                ///< in flight; of a whole model, with all that an action needs beside it
-  int64_t scratch = 0;  ///< what actions need beside those; 0 where the model is whole
+  /// Of a micro-batch in flight; where the model is whole, with all that an action needs besides.
+  int64_t micro_batch = 0;
+  /// What actions need besides; 0 where the model is whole.
+  int64_t scratch = 0;
 };
 
 /// This rank's chunks of the model, and the micro-batches that are in flight through them: carries
@@ -71,9 +71,8 @@ class Pipeline {
   std::vector<model::Transformer>& chunks() { return chunks_; }
   core::Arena& scratch() { return scratch_ ? *scratch_ : slots_.front()->arena; }
   const spec::Schedule& schedule() const { return schedule_; }
-  int64_t rank() const { return rank_; }
 
-  /// Passes of the last train(), in order.
+  /// Those of the last train(), in order.
   const std::vector<TimedAction>& actions() const { return done_; }
   /// Micro-batches of the last train() with a gradient beyond the invariant mode's range.
   int64_t beyond_range() const { return beyond_range_; }
@@ -133,7 +132,8 @@ class Pipeline {
 
   const spec::RunConfig& config_;
   spec::Schedule schedule_;
-  int64_t rank_;  ///< in the pipeline
+  int64_t rank_;                 ///< in the pipeline
+  std::vector<int64_t> stages_;  ///< this rank's, chunk by chunk
   StreamNumbers stream_numbers_;
   int64_t stream_parts_ = 1, stream_part_ = 0;
   core::DType dtype_;
