@@ -84,7 +84,9 @@ Schedule forward_only(const Schedule& training, int64_t num_micro_batches);
 /// Everything that is wrong with a schedule, one line each; empty: it can be carried out, and does
 /// each micro-batch once. Actions that are missing, doubled or of no stage or micro-batch, stages
 /// on no rank or on several, a backward before what it needs, and ranks that wait for each other
-/// for ever. `training`: every forward has its backward.
+/// for ever. Of two stages in a row on one rank the second reads the first one's output where it
+/// lies, to the end of its backward: that of the first must not end before. `training`: every
+/// forward has its backward.
 std::vector<std::string> mistakes(const Schedule& schedule, bool training = true);
 
 /// Micro-batches, each in one chunk, between their forward and the end of their backward on this

@@ -1,7 +1,7 @@
-#include <algorithm>
 #include <array>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "spec/schedule.h"
 #include "spec/schedule_progress.h"
@@ -97,18 +97,25 @@ class Checker {
       if (!has(I)) missing(I);
       if (!has(W)) missing(W);
     }
-    for (const ActionKind kind : {B, I}) check_order(F, kind, stage, micro_batch);
-    check_order(I, W, stage, micro_batch);
-    if (!has(I)) check_order(F, W, stage, micro_batch);
+    for (const ActionKind kind : {B, I}) check_order({F, stage, micro_batch}, kind, stage);
+    check_order({I, stage, micro_batch}, W, stage);
+    if (!has(I)) check_order({F, stage, micro_batch}, W, stage);
+    if (stage + 1 == schedule_.num_stages()) return;
+    for (const ActionKind kind : {B, W}) {
+      check_order({W, stage + 1, micro_batch}, kind, stage,
+                  ", which reads what stage " + std::to_string(stage) + " left on their rank");
+    }
   }
 
-  void check_order(ActionKind first, ActionKind then, int64_t stage, int64_t micro_batch) {
-    const Found& before = at(first, stage, micro_batch);
-    const Found& after = at(then, stage, micro_batch);
+  /// Of the actions of one micro-batch on one rank.
+  void check_order(const Action& first, ActionKind then, int64_t stage,
+                   const std::string& why = "") {
+    const Found& before = at(first.kind, first.stage, first.micro_batch);
+    const Found& after = at(then, stage, first.micro_batch);
     if (before.times == 0 || after.times == 0 || before.rank != after.rank) return;
     if (before.position < after.position) return;
-    mistakes.push_back(to_string({then, stage, micro_batch}) + " comes before " +
-                       to_string({first, stage, micro_batch}));
+    mistakes.push_back(to_string({then, stage, first.micro_batch}) + " comes before " +
+                       to_string(first) + why);
   }
 
   void check_progress() {

@@ -88,6 +88,17 @@ TEST(ScheduleMistakes, FindABackwardBeforeWhatItNeeds) {
   EXPECT_EQ(mistakes(schedule), Lines{"0W0 comes before 0I0"});
 }
 
+TEST(ScheduleMistakes, FindAStageThatIsThroughBeforeTheNextOneOnItsRankHasReadItsOutput) {
+  Schedule schedule = parse_schedule("0F0,1F0,1I0,1W0,0B0\n2F0,2B0").schedule;
+  EXPECT_EQ(mistakes(schedule), Lines{});
+  swap(schedule.ranks[0], "1W0", "0B0");
+  EXPECT_EQ(mistakes(schedule),
+            Lines{"0B0 comes before 1W0, which reads what stage 0 left on their rank"});
+  schedule = parse_schedule("0F0,1F0,1I0,0I0,0W0,1W0\n2F0,2B0").schedule;
+  EXPECT_EQ(mistakes(schedule),
+            Lines{"0W0 comes before 1W0, which reads what stage 0 left on their rank"});
+}
+
 TEST(ScheduleMistakes, FindABackwardThatIsBothWholeAndInHalves) {
   Schedule schedule = small();
   schedule.ranks[0].push_back({ActionKind::backward_weight, 0, 1});
