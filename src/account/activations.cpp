@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "account/head_chunks.h"
 #include "core/arena.h"
 #include "spec/lora_targets.h"
 
@@ -12,10 +13,6 @@ namespace tessera::account {
 namespace {
 
 constexpr int64_t kArenaAlignment = core::Arena::kAlignment;
-// The loss head's limits, head_chunk_rows and head_row_stride (model/loss_head.h and .cpp), which
-// account may not include; tests/model/memory_test.cpp holds the two together.
-constexpr int64_t kLogitsChunkBytes = int64_t{64} << 20;
-constexpr int64_t kLogitsRowMultiple = 32;
 
 constexpr int64_t rounded(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -73,13 +70,12 @@ struct TensorBytes {
     if (apart && sizes.lora.rank == 0) {
       norm_sums = (llama ? 1 : 2) * rounded(config.hidden_size * 4, kArenaAlignment);
     }
-    const int64_t vocab_size = (config.vocab_size + sizes.tp - 1) / sizes.tp;
-    // A row's loss, and where the vocabulary is cut what ranks exchange of it.
-    const int64_t of_row = statistic;
-    const int64_t of_rows = sizes.tp > 1 ? 3 * statistic : 0;
-    logits_chunk =
-        apart ? logits_chunk_bytes(sizes.batch, sizes.seq_len, vocab_size, element, of_row, of_rows)
-              : logits_chunk_bytes(1, rows, vocab_size, element, of_row, of_rows);
+    const int64_t vocab_size = vocabulary_rows(config.vocab_size, sizes.tp);
+    const int64_t runs = apart ? sizes.batch : 1;
+    const int64_t chunk = head_chunk_rows(runs, rows / runs, vocab_size, sizes.dtype);
+    // Logits and losses, and where the vocabulary is cut what ranks exchange of a row.
+    logits_chunk = rounded(chunk * head_row_stride(vocab_size) * element, kArenaAlignment) +
+                   statistics(chunk) + (sizes.tp > 1 ? statistics(3 * chunk) : 0);
   }
 
   void products(const spec::ModelConfig& config, const ActivationSizes& sizes) {
@@ -118,22 +114,6 @@ struct TensorBytes {
     const int64_t exchanged = sizes.sequence_parallel ? bytes(all, sizes.lora.rank) : 0;
     product.at_least({hidden + part + exchanged, part + hidden + through + exchanged,
                       part + 2 * hidden + exchanged});
-  }
-
-  /// The logits of one chunk of rows and their losses: as few equal chunks as fit in the limit, of
-  /// whole runs of rows where one run fits.
-  static int64_t logits_chunk_bytes(int64_t runs, int64_t run_rows, int64_t vocab_size,
-                                    int64_t element, int64_t of_row, int64_t of_rows) {
-    const int64_t row_bytes = rounded(vocab_size, kLogitsRowMultiple) * element;
-    const int64_t most_rows = std::max<int64_t>(1, kLogitsChunkBytes / row_bytes);
-    const bool whole_runs = run_rows <= most_rows;
-    const int64_t parts = whole_runs ? runs : run_rows;
-    const int64_t most_parts = whole_runs ? most_rows / run_rows : most_rows;
-    const int64_t num_chunks = std::max<int64_t>(1, (parts + most_parts - 1) / most_parts);
-    const int64_t chunk_rows = (parts + num_chunks - 1) / num_chunks * (whole_runs ? run_rows : 1);
-    return rounded(chunk_rows * row_bytes, kArenaAlignment) +
-           rounded(chunk_rows * of_row, kArenaAlignment) +
-           rounded(chunk_rows * of_rows, kArenaAlignment);
   }
 
   /// What attention computes behind its first product: the context, the softmax's statistics, and
@@ -211,8 +191,8 @@ struct TensorBytes {
   int64_t dropped = 0;  ///< [N, C] where there is dropout
   int64_t logits_chunk = 0;
   int64_t norm_sums = 0;  ///< [C] once or twice, fp32: a sequence's gradient, sequences apart
-  int64_t whole_stream =
-      0;  ///< [N, C] with sequence parallelism, where a stream is whole for a while
+  /// [N, C] with sequence parallelism, where a stream is whole for a while.
+  int64_t whole_stream = 0;
   ProductBytes qkv_product, o_product, up_product, down_product;
 
  private:

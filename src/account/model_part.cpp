@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "account/head_chunks.h"
 #include "core/error.h"
 #include "spec/mesh.h"
 #include "spec/schedule.h"
@@ -118,7 +119,7 @@ class Cutter {
         break;
       }
       case Cut::vocabulary_rows: {
-        const int64_t rows = (parameter.whole[0] + part_.tp - 1) / part_.tp;
+        const int64_t rows = vocabulary_rows(parameter.whole[0], part_.tp);
         take(parameter, 0, rows, part_.tp_rank);
         const int64_t beyond = parameter.begin + rows - parameter.whole[0];
         parameter.padding = std::clamp<int64_t>(beyond, 0, rows);

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 
+#include "account/head_chunks.h"
 #include "spec/lora_targets.h"
 
 namespace tessera::account {
 
 namespace {
-
-// The loss head's limits, as in account/activations.cpp: those of model/loss_head.cpp.
-constexpr int64_t kLogitsChunkBytes = int64_t{64} << 20;
-constexpr int64_t kLogitsRowMultiple = 32;
 
 /// Messages of one pass, added up. The stream of width W is [B, T, W].
 class Count {
@@ -42,21 +39,12 @@ class Count {
     const bool apart = pass_.numerics == spec::Numerics::invariant;
     const int64_t runs = apart ? pass_.batch : 1;
     const int64_t run = pass_.batch * pass_.seq_len / runs;
-    const int64_t held = (vocab_size + pass_.ranks - 1) / pass_.ranks;
-    const int64_t stride =
-        (held + kLogitsRowMultiple - 1) / kLogitsRowMultiple * kLogitsRowMultiple;
-    const int64_t most = std::max<int64_t>(1, kLogitsChunkBytes / (stride * element_));
-    const auto in_chunks = [&](int64_t parts, int64_t most_parts, int64_t rows) {
-      const int64_t chunks = (parts + most_parts - 1) / most_parts;
-      const int64_t chunk = (parts + chunks - 1) / chunks;
-      for (int64_t first = 0; first < parts; first += chunk) {
-        const int64_t n = std::min(chunk, parts - first) * rows;
-        add(Collective::all_reduce, n, statistic_);
-        add(Collective::all_reduce, 2 * n, statistic_);
-      }
-    };
-    if (run <= most) return in_chunks(runs, most / run, run);
-    for (int64_t i = 0; i < runs; ++i) in_chunks(run, most, 1);
+    const int64_t held = vocabulary_rows(vocab_size, pass_.ranks);
+    const int64_t chunk = head_chunk_rows(runs, run, held, pass_.dtype);
+    for_each_head_chunk(runs * run, run, chunk, [&](int64_t /*first*/, int64_t n) {
+      add(Collective::all_reduce, n, statistic_);
+      add(Collective::all_reduce, 2 * n, statistic_);
+    });
   }
 
   StepTraffic traffic;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "account/head_chunks.h"
 #include "core/fault.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/elementwise.h"
@@ -11,8 +12,6 @@
 namespace tessera::model {
 
 namespace {
-
-constexpr int64_t kChunkBytes = int64_t{64} << 20;
 
 int64_t count_valid(ConstView labels) {
   const int32_t* label = labels.as<int32_t>();
@@ -38,31 +37,18 @@ double sum_of(const Pass& pass, ConstView losses, int64_t run) {
 
 }  // namespace
 
-int64_t head_chunk_rows(int64_t sequences, int64_t sequence_rows, int64_t vocab_size,
-                        core::DType dtype) {
-  if (sequences * sequence_rows == 0) return 0;
-  const int64_t most =
-      std::max<int64_t>(1, kChunkBytes / (head_row_stride(vocab_size) * core::size_of(dtype)));
-  const auto equal_parts = [](int64_t total, int64_t largest) {
-    const int64_t parts = (total + largest - 1) / largest;
-    return (total + parts - 1) / parts;
-  };
-  if (sequence_rows > most) return equal_parts(sequence_rows, most);
-  return equal_parts(sequences, most / sequence_rows) * sequence_rows;
-}
-
 LossResult forward_in_chunks(Pass& pass, View dx, ConstView x, ConstView labels,
                              const HeadPart& part) {
   const BoundParameter& head = part.weight;
   const int64_t rows = x.shape.rows();
   const int64_t columns = head.value.shape[0];
   const int64_t run = rows_at_once(pass, rows);
-  const int64_t chunk = head_chunk_rows(rows / run, run, part.vocab_size, x.dtype);
+  const int64_t chunk = account::head_chunk_rows(rows / run, run, part.vocab_size, x.dtype);
   LossResult result{0, count_valid(labels)};
   const float grad_scale = scale_of(pass, result.valid_tokens);
 
   const core::Arena::Scope scope(pass.scratch);
-  const int64_t stride = head_row_stride(part.vocab_size);
+  const int64_t stride = account::head_row_stride(part.vocab_size);
   const View logits_space = pass.scratch.allocate(x.dtype, {chunk, stride});
   const View losses_space = pass.scratch.allocate(statistics_dtype(x.dtype), {chunk});
   kernels::MatmulOptions to_logits;
@@ -70,10 +56,7 @@ LossResult forward_in_chunks(Pass& pass, View dx, ConstView x, ConstView labels,
   to_logits.ldc = stride;
   kernels::MatmulOptions to_input;
   to_input.lda = stride;
-  int64_t count = 0;
-  for (int64_t first = 0; first < rows; first += count) {
-    // A chunk is several runs, or ends where its run ends.
-    count = std::min(chunk, chunk < run ? run - first % run : rows - first);
+  account::for_each_head_chunk(rows, run, chunk, [&](int64_t first, int64_t count) {
     const int64_t together = std::min(count, run);
     const ConstView x_rows = rows_of(x, first, count);
     const View logits = logits_space.slice(0, {count, columns});  // its rows `stride` apart
@@ -82,14 +65,14 @@ LossResult forward_in_chunks(Pass& pass, View dx, ConstView x, ConstView labels,
     const View dlogits = pass.training ? logits : View{};
     part.cross_entropy(losses, dlogits, logits, labels.slice(first, {count}), grad_scale, stride);
     result.loss_sum += sum_of(pass, losses, together);
-    if (!pass.training) continue;
+    if (!pass.training) return;
     if (columns == 0) {
       kernels::zero(rows_of(dx, first, count));
-      continue;
+      return;
     }
     multiply(pass, rows_of(dx, first, count), dlogits, head.value, to_input, together);
     add_weight_gradient(pass, head.grad, dlogits, x_rows, stride, together);
-  }
+  });
   return result;
 }
 

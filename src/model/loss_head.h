@@ -6,21 +6,6 @@
 
 namespace tessera::model {
 
-/// Elements from one row of logits to the next: V rounded up to a multiple of 32, because bf16
-/// products that read rows of an odd length transposed run at half speed.
-constexpr int64_t head_row_stride(int64_t vocab_size) {
-  return (vocab_size + 31) / 32 * 32;
-}
-
-/// How many rows the head takes at once, of `sequences` runs of `sequence_rows` rows that may be
-/// taken together but not apart: whole runs, or equal pieces of one where a run alone is too many
-/// (the last may be smaller); the fewest chunks whose logits, head_row_stride elements of `dtype` a
-/// row, fit in 64 MiB each. Large chunks matter: each one of a training pass reads and writes the
-/// whole gradient of the head's weight. In fast mode all rows are one run; in the invariant mode,
-/// a sequence is, so that what is multiplied together depends on its length alone.
-int64_t head_chunk_rows(int64_t sequences, int64_t sequence_rows, int64_t vocab_size,
-                        core::DType dtype);
-
 /// The weight of a head, or the rows of it that one rank has, and what the head does with a chunk
 /// of its logits.
 struct HeadPart {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "account/flops.h"
+#include "account/head_chunks.h"
 #include "core/rng.h"
 #include "kernels/device.h"
-#include "model/loss_head.h"
 #include "train/batch_loader.h"
 #include "train/clock.h"
 #include "train/summary.h"
@@ -72,8 +72,8 @@ std::vector<kernels::GemmShape> products_of(const spec::RunConfig& config) {
   sizes.up_size = (gated ? 2 : 1) * model.intermediate_size;
   sizes.vocab_size = model.vocab_size;
   const core::DType dtype = spec::dtype_of(config.training.precision);
-  sizes.logits_stride = model::head_row_stride(model.vocab_size);
-  sizes.logits_rows = model::head_chunk_rows(1, sizes.tokens, model.vocab_size, dtype);
+  sizes.logits_stride = account::head_row_stride(model.vocab_size);
+  sizes.logits_rows = account::head_chunk_rows(1, sizes.tokens, model.vocab_size, dtype);
   return kernels::training_products(sizes);
 }
 

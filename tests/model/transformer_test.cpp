@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "model/loss_head.h"
 #include "model/tiny_model.h"
 
 namespace tessera::model::testing {
@@ -48,9 +47,8 @@ TEST(Transformer, OpensABlockOnceForItsBackwardWhenItIsRecomputed) {
   config.tie_word_embeddings = false;
   TinyModel model(config, core::DType::f32, spec::Recompute::full, &hooks);
   model.train(tiny_tokens());
-  EXPECT_THAT(hooks.calls,
-              ElementsAreArray({"f0", "a0", "f1", "a1", "f2", "a2", "f3", "b3", "g3",
-                                "b2", "g2", "b1", "g1", "w0", "g0"}));
+  EXPECT_THAT(hooks.calls, ElementsAreArray({"f0", "a0", "f1", "a1", "f2", "a2", "f3", "b3", "g3",
+                                             "b2", "g2", "b1", "g1", "w0", "g0"}));
 }
 
 TEST(Transformer, SkipsAPassWithTheHooksOfARealOne) {
@@ -213,18 +211,6 @@ TEST(Transformer, IsInBf16CloseToFp32) {
   const double error = relative_l2(narrow.gradients(), wide.gradients());
   EXPECT_LT(error, 0.05);
   EXPECT_GT(error, 1e-4) << "bf16 should round";
-}
-
-TEST(LossHead, CutsRowsIntoEqualChunksOfBoundedLogits) {
-  EXPECT_EQ(head_chunk_rows(1, 1024, 50257, core::DType::bf16), 512);
-  EXPECT_EQ(head_chunk_rows(1, 1024, 257, core::DType::bf16), 1024);
-  EXPECT_EQ(head_chunk_rows(1, 1000, 50257, core::DType::f32), 250);
-  EXPECT_EQ(head_chunk_rows(1, 1, 50257, core::DType::f32), 1);
-  EXPECT_EQ(head_chunk_rows(1, 7, int64_t{1} << 40, core::DType::f32), 1);
-  // Sequences that stay apart: as many whole ones as fit, or pieces of one.
-  EXPECT_EQ(head_chunk_rows(8, 128, 50257, core::DType::bf16), 512);
-  EXPECT_EQ(head_chunk_rows(5, 200, 50257, core::DType::bf16), 600);
-  EXPECT_EQ(head_chunk_rows(3, 1024, 50257, core::DType::bf16), 512);
 }
 
 }  // namespace
