@@ -208,6 +208,11 @@ const Parameter* ParameterTable::find(const std::string& name) const {
   return nullptr;
 }
 
+int64_t ParameterTable::begin_in_buffer(const Parameter& parameter) const {
+  const Unit& of = units[static_cast<size_t>(parameter.unit)];
+  return parameter.offset - (parameter.trainable ? of.trainable_begin : 0);
+}
+
 int64_t ParameterTable::num_trainable_elements() const {
   int64_t sum = 0;
   for (const Unit& unit : units) sum += unit.trainable_elements();

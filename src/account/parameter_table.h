@@ -124,6 +124,8 @@ struct ParameterTable {
   /// The parameter of that role in that unit, or nullptr.
   const Parameter* find(int unit, Role role) const;
   const Parameter* find(const std::string& name) const;
+  /// Elements before the parameter in a buffer of what of its unit is frozen, or trained, as it is.
+  int64_t begin_in_buffer(const Parameter& parameter) const;
 };
 
 /// The table of a resolved config with a known vocabulary. Q, K and V lie next to each other, their

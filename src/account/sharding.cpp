@@ -22,7 +22,7 @@ ElementRange owned_range(const ParameterTable& table, const Parameter& parameter
   const Unit& unit = table.units[static_cast<size_t>(parameter.unit)];
   const int64_t elements = parameter.trainable ? unit.trainable_elements() : unit.frozen_elements();
   const int64_t share = padded(elements, sharding.shards) / sharding.shards;
-  const int64_t begin = parameter.offset - (parameter.trainable ? unit.trainable_begin : 0);
+  const int64_t begin = table.begin_in_buffer(parameter);
   const int64_t first = std::max(begin, shard_rank * share);
   const int64_t end = std::min(begin + parameter.elements(), (shard_rank + 1) * share);
   if (first >= end) return {};

@@ -64,10 +64,9 @@ BoundParameter Parameters::get_fused(int unit, account::Role first, int count) c
 
 BoundParameter Parameters::bound(const account::Parameter& first, core::Shape shape) const {
   const UnitBuffers& unit = buffers(first.unit);
-  if (!first.trainable) return {part_of(unit.frozen, first.offset, shape), View{}};
-  const int64_t begin = table_.units[static_cast<size_t>(first.unit)].trainable_begin;
-  return {part_of(unit.trained, first.offset - begin, shape),
-          part_of(unit.gradients, first.offset - begin, shape)};
+  const int64_t begin = table_.begin_in_buffer(first);
+  if (!first.trainable) return {part_of(unit.frozen, begin, shape), View{}};
+  return {part_of(unit.trained, begin, shape), part_of(unit.gradients, begin, shape)};
 }
 
 void initialise(View out, const account::ParameterTable& table, int parameter, int64_t first,

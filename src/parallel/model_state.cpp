@@ -1,7 +1,5 @@
 #include "parallel/model_state.h"
 
-#include <algorithm>
-
 #include "core/fault.h"
 #include "kernels/elementwise.h"
 
@@ -105,18 +103,13 @@ bool ModelState::has(StateKind kind, const account::Parameter& parameter) const 
   return false;
 }
 
-int64_t ModelState::begin_in_buffer(const account::Parameter& parameter) const {
-  const account::Unit& unit = table_.units[static_cast<size_t>(parameter.unit)];
-  return parameter.offset - (parameter.trainable ? unit.trainable_begin : 0);
-}
-
 View ModelState::owned_part_of(StateKind kind, const account::Parameter& parameter) const {
   const View part =
       parameter.trainable ? owned_trained(kind, parameter.unit) : owned_frozen(parameter.unit);
   const ElementRange range = owned_range(parameter);
   if (range.count == 0) return {nullptr, part.dtype, {0}};
   const int64_t part_begin = is_split(parameter) ? place_.shard_rank * part.elements() : 0;
-  return part.slice(begin_in_buffer(parameter) + range.first - part_begin, {range.count});
+  return part.slice(table_.begin_in_buffer(parameter) + range.first - part_begin, {range.count});
 }
 
 View ModelState::owned(StateKind kind, const account::Parameter& parameter) const {

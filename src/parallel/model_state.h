@@ -74,13 +74,12 @@ class ModelState {
 
   /// What this rank owns of a unit's frozen or trained weights, or of another state of the trained
   /// ones, padding included: [padded / shards]; empty where there is nothing.
-  View owned_frozen(int unit) const { return held_frozen(unit); }
+  View owned_frozen(int unit) const { return view_of(at(unit).frozen); }
   View owned_trained(StateKind kind, int unit) const;
   core::DType weights_dtype() const { return weights_dtype_; }
   /// All gradients that this rank holds, unit after unit.
   View gradients() const { return view_of(gradients_); }
-  /// All that this rank holds of them.
-  View held_frozen(int unit) const { return view_of(at(unit).frozen); }
+  /// All that this rank holds of a unit's trained weights, or of their gradients.
   View held_weights(int unit) const { return view_of(at(unit).weights); }
   View held_gradients(int unit) const { return at(unit).gradients; }
   /// The gradients of neighbouring units, where they are whole: one run of memory.
@@ -101,8 +100,6 @@ class ModelState {
   const UnitState& at(int unit) const { return units_[static_cast<size_t>(unit)]; }
   static View view_of(const core::Tensor& tensor) { return tensor ? tensor.view() : View{}; }
   View owned_part_of(StateKind kind, const account::Parameter& parameter) const;
-  /// Elements before the parameter in the unit's buffer of what is frozen or trained like it.
-  int64_t begin_in_buffer(const account::Parameter& parameter) const;
   /// This rank's part of a buffer of `held`, which is either all of the unit or that part.
   View owned_part(View held, bool sharded) const;
 

@@ -38,9 +38,7 @@ core::ConstView values_of(const account::ParameterTable& table, const UnitValues
                           const account::Parameter& parameter) {
   const core::ConstView values = parameter.trainable ? unit.trained : unit.frozen;
   if (!values) return {};
-  const account::Unit& in = table.units[static_cast<size_t>(parameter.unit)];
-  const int64_t begin = parameter.offset - (parameter.trainable ? in.trainable_begin : 0);
-  return values.slice(begin, {parameter.elements()});
+  return values.slice(table.begin_in_buffer(parameter), {parameter.elements()});
 }
 
 /// All of a rank's part of a unit, from the ranks of its shard group.
