@@ -76,54 +76,34 @@ comm::Communicator& MeshGroups::copies(const account::Parameter& parameter) {
   return *kv_copies_;
 }
 
+template <class F>
+auto MeshGroups::sum_of(Axis axis, const F& of) const {
+  decltype(of(*world_)) sum{};
+  if (axis == Axis::dp) sum += of(*data_parallel_);
+  for (const comm::Communicator* group : groups_[static_cast<size_t>(axis)]) sum += of(*group);
+  return sum;
+}
+
 int64_t MeshGroups::memory_bytes(Axis axis) const {
-  int64_t bytes = axis == Axis::dp ? data_parallel_->memory_bytes() : 0;
-  for (const comm::Communicator* group : groups_[static_cast<size_t>(axis)]) {
-    bytes += group->memory_bytes();
-  }
-  return bytes;
+  return sum_of(axis, [](const auto& groups) { return groups.memory_bytes(); });
 }
 
 comm::Traffic MeshGroups::traffic(Axis axis) const {
-  comm::Traffic traffic = axis == Axis::dp ? data_parallel_->traffic() : comm::Traffic{};
-  for (const comm::Communicator* group : groups_[static_cast<size_t>(axis)]) {
-    traffic += group->traffic();
-  }
-  return traffic;
+  return sum_of(axis, [](const auto& groups) { return groups.traffic(); });
 }
 
 double MeshGroups::waited_seconds(Axis axis) const {
-  double seconds = axis == Axis::dp ? data_parallel_->waited_seconds() : 0;
-  for (const comm::Communicator* group : groups_[static_cast<size_t>(axis)]) {
-    seconds += group->waited_seconds();
-  }
-  return seconds;
+  return sum_of(axis, [](const auto& groups) { return groups.waited_seconds(); });
 }
 
 double MeshGroups::busy_seconds(Axis axis) const {
-  double seconds = axis == Axis::dp ? data_parallel_->busy_seconds() : 0;
-  for (const comm::Communicator* group : groups_[static_cast<size_t>(axis)]) {
-    seconds += group->busy_seconds();
-  }
-  return seconds;
+  return sum_of(axis, [](const auto& groups) { return groups.busy_seconds(); });
 }
 
 int64_t MeshGroups::memory_bytes() const {
   int64_t bytes = 0;
   for (const Axis axis : kAxes) bytes += memory_bytes(axis);
   return bytes;
-}
-
-double MeshGroups::waited_seconds() const {
-  double seconds = 0;
-  for (const Axis axis : kAxes) seconds += waited_seconds(axis);
-  return seconds;
-}
-
-double MeshGroups::busy_seconds() const {
-  double seconds = 0;
-  for (const Axis axis : kAxes) seconds += busy_seconds(axis);
-  return seconds;
 }
 
 void MeshGroups::set_step(int64_t step) {

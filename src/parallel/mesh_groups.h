@@ -66,8 +66,6 @@ class MeshGroups {
   double busy_seconds(Axis axis) const;
   /// Of all axes.
   int64_t memory_bytes() const;
-  double waited_seconds() const;
-  double busy_seconds() const;
   void set_step(int64_t step);
   /// On the lane of the axis; null ends it.
   void record(trace::Recorder* recorder);
@@ -76,6 +74,9 @@ class MeshGroups {
   /// The ranks that give the same color, or this one alone where there is one a color.
   comm::Communicator* add(Axis axis, int64_t ranks, int64_t color, const char* name);
   void add_embedding();
+  /// Of all groups of the axis: `of` takes a communicator, or what data parallelism has of them.
+  template <class F>
+  auto sum_of(Axis axis, const F& of) const;
 
   spec::RunConfig config_;
   spec::Mesh mesh_;
