@@ -29,8 +29,20 @@ struct RotaryTables {
   View sin;  ///< [T, D/2], statistics_dtype
 };
 
+/// What is the same for every call of a pass.
+struct PassSettings {
+  bool training = true;  ///< false: no dropout, nothing saved, no gradients
+  float grad_scale = 1;  ///< of every token's loss in the gradient: 1 / valid tokens of the step
+  uint64_t dropout_key = 0;
+  int64_t step = 0;
+  bool invariant = false;  ///< numerics: every sequence by itself, gradients as int64 sums
+  /// Sequence parallelism: of every sequence the residual stream has, of so many equal parts, one.
+  int64_t stream_parts = 1, stream_part = 0;
+  RotaryTables rotary = {};  ///< the transformer fills them in; empty: none are used
+};
+
 /// One way of a micro-batch through the model: what forward and backward both need to know.
-struct Pass {
+struct Pass : PassSettings {
   Pass(core::Arena& kept, core::Arena& temporary, const MicroBatch& tokens)
       : arena(kept), scratch(temporary), batch(tokens) {}
   /// With one stack for both, as where one micro-batch is in flight.
@@ -39,16 +51,8 @@ struct Pass {
   core::Arena& arena;    ///< what a call leaves for later ones: activations
   core::Arena& scratch;  ///< what dies before the call returns; may be the same as arena
   MicroBatch batch;
-  bool training = true;  ///< false: no dropout, nothing saved, no gradients
-  float grad_scale = 1;  ///< of every token's loss in the gradient: 1 / valid tokens of the step
-  uint64_t dropout_key = 0;
-  int64_t step = 0;
-  bool invariant = false;  ///< numerics: every sequence by itself, gradients as int64 sums
-  /// Sequence parallelism: of every sequence the residual stream has, of so many equal parts, one.
-  int64_t stream_parts = 1, stream_part = 0;
   /// Set by layers in the invariant mode: a gradient was not finite or beyond the sums' range.
   bool gradient_beyond_range = false;
-  RotaryTables rotary = {};  ///< the transformer fills them in; empty: none are used
 
   /// T', tokens of a sequence in the residual stream, and the first of them.
   int64_t stream_len() const { return batch.seq_len() / stream_parts; }
@@ -58,14 +62,7 @@ struct Pass {
   /// is lost: it is for forward.)
   Pass all_temporary() const {
     Pass pass(scratch, scratch, batch);
-    pass.training = training;
-    pass.grad_scale = grad_scale;
-    pass.dropout_key = dropout_key;
-    pass.step = step;
-    pass.invariant = invariant;
-    pass.stream_parts = stream_parts;
-    pass.stream_part = stream_part;
-    pass.rotary = rotary;
+    static_cast<PassSettings&>(pass) = *this;
     return pass;
   }
 };
