@@ -9,6 +9,7 @@
 #include "spec/nearest.h"
 #include "spec/options.h"
 #include "spec/schedule.h"
+#include "spec/text.h"
 
 namespace tessera::spec {
 
@@ -20,13 +21,6 @@ constexpr std::array<std::string_view, 14> kKeys = {
 constexpr std::array<std::string_view, 2> kLaterKeys = {"cp", "ep"};
 constexpr int64_t kMostRanks = 1 << 20;  // of an axis: the product of three fits in 64 bits
 constexpr size_t kMostLayouts = 1000;    // of a matrix
-
-std::string_view trimmed(std::string_view text) {
-  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;

@@ -7,15 +7,10 @@
 
 #include "spec/nearest.h"
 #include "spec/options.h"
+#include "spec/text.h"
 
 namespace tessera::spec {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
 
 std::string real_text(double value) {
   char buffer[40];

@@ -3,16 +3,11 @@
 #include <charconv>
 
 #include "spec/schedule.h"
+#include "spec/text.h"
 
 namespace tessera::spec {
 
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
 
 /// Takes digits off the front. Whether there were any and they are a number.
 bool take_number(std::string_view& text, int64_t& number) {
