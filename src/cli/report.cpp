@@ -77,8 +77,7 @@ std::string communication_line(const train::Summary& s, parallel::Axis axis) {
 std::string bubble_line(const train::Summary& s) {
   return fmt::format(
       "bubble           {:.1f} % of the ranks' time in the pipeline; {:.1f} % by the times that "
-      "its "
-      "actions took, {:.1f} % as predicted\n",
+      "its actions took, {:.1f} % as predicted\n",
       100 * s.bubble_measured, 100 * s.bubble_simulated, 100 * s.predicted.bubble_fraction);
 }
 

@@ -12,8 +12,8 @@ namespace tessera::formats {
 /// A key of a TOML text with its value: a scalar, an array, or a table without keys.
 struct TomlLeaf {
   std::string key;  ///< "training.steps": the tables it lies in, divided by dots
-  std::optional<spec::Value>
-      value;  ///< of a scalar, or a list of texts or integers; empty for anything else
+  /// Of a scalar, or a list of texts or integers; empty for anything else.
+  std::optional<spec::Value> value;
   std::vector<std::string> items;  ///< each value as text; none of an empty table
   std::string text;                ///< the value as TOML writes it
   uint32_t line = 0;

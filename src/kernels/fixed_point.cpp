@@ -1,8 +1,6 @@
 #include "kernels/fixed_point.h"
 
-#include <algorithm>
 #include <atomic>
-#include <cmath>
 
 #include "kernels/device.h"
 #include "kernels/dispatch.h"

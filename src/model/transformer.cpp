@@ -45,7 +45,6 @@ class Transformer::Impl {
   Impl(const spec::ModelConfig& config, Stage stage, const Parameters& parameters,
        const LayerFactory& factory, UnitHooks& hooks, const TransformerOptions& options);
 
-  const Stage& stage() const { return stage_; }
   LossResult forward(Pass& pass, Activations& activations, ConstView input, View output);
   void backward(Pass& pass, Activations& activations, View dinput, View doutput);
   void backward_input(Pass& pass, Activations& activations, View dinput, View doutput);
@@ -386,9 +385,6 @@ Transformer::Transformer(const spec::ModelConfig& config, Stage stage, const Par
 Transformer::~Transformer() = default;
 Transformer::Transformer(Transformer&&) noexcept = default;
 
-const Stage& Transformer::stage() const {
-  return impl_->stage();
-}
 LossResult Transformer::forward(Pass& pass, Activations& activations, ConstView input,
                                 View output) {
   return impl_->forward(pass, activations, input, output);

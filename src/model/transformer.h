@@ -66,8 +66,6 @@ class Transformer {
   ~Transformer();
   Transformer(Transformer&&) noexcept;
 
-  const Stage& stage() const;
-
   /// Forward of a micro-batch through the stage: from `input` [B, T', C] (empty where the stage
   /// embeds), which in training must live until the backward is over, to activations.output, in
   /// `output` or, where that is empty, on pass.arena. Returns the loss where the head is. In

@@ -59,8 +59,8 @@ StepAgreement agree_on_step(parallel::Replica& replica, const std::vector<data::
 struct RankReport {
   double loss_sum = 0;
   double at_work_s = 0;  ///< in the actions of the schedule
-  double span_s =
-      0;  ///< from the beginning of the step's first action, anywhere, to its last's end
+  /// From the beginning of the step's first action, anywhere, to its last's end.
+  double span_s = 0;
 };
 
 /// Every rank's report. Gathering rather than reducing costs as little, and tells whose loss is not

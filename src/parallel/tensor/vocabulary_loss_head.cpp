@@ -1,5 +1,7 @@
 #include "parallel/tensor/vocabulary_loss_head.h"
 
+#include <algorithm>
+
 #include "core/fault.h"
 #include "kernels/columns.h"
 #include "kernels/cross_entropy.h"
