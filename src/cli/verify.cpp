@@ -241,6 +241,7 @@ class Judge {
 };
 
 int run_verify(const Options& options) {
+  train::threads_of_one_process("verify");  // refuses copies that an MPI launcher started
   spec::RunConfig config = options.config.read(0);
   config.parallelism.data_parallel_degree = 1;
   const train::RunData data = train::load_run_data(config);
