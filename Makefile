@@ -22,7 +22,7 @@ build: $(BUILD)/build.ninja | setup  ## build the program: build/tessera
 	cmake --build $(BUILD) --parallel $(JOBS) --target tessera
 	@ln -sfn $(PRESET)/tessera build/tessera
 
-run: build  ## train a GPT on a real text on 4 local ranks; ARGS="--training.steps 50" goes to train
+run: build  ## train a GPT on a real text on 8 local ranks; ARGS="--training.steps 50" goes to train
 	scripts/run.sh $(ARGS)
 
 test: $(BUILD)/build.ninja | setup  ## build and run every test

@@ -9,8 +9,10 @@
 set -eu
 cd "$(dirname "$0")/.."
 CONFIG=${CONFIG:-examples/first_run.toml}
-LAYOUT=${LAYOUT-examples/mesh_2x2x2.toml}
 RANKS=${RANKS:-8}
+# The mesh of eight, where there are as many.
+if [ $((RANKS % 8)) -eq 0 ]; then LAYOUT=${LAYOUT-examples/mesh_2x2x2.toml}; fi
+LAYOUT=${LAYOUT-}
 RUN=${RUN:-runs/first}
 TEXT=${TEXT:-}
 VOCABULARY=${VOCABULARY:-4096}
