@@ -153,7 +153,8 @@ class Trial {
     config.data.seq_len = c.seq_len;
     config.training.micro_batch_size = config.training.global_batch_size = c.batch;
     config.activation_checkpoint.mode = c.recompute;
-    replica_ = std::make_unique<parallel::Replica>(spec::resolved(config, 1), alone_, ledger_, parallel::ArenaBytes{});
+    replica_ = std::make_unique<parallel::Replica>(spec::resolved(config, 1), alone_, ledger_,
+                                                   parallel::ArenaBytes{});
   }
   int64_t training_peak() {
     replica_->begin_step();
