@@ -1,0 +1,57 @@
+#pragma once
+
+// How much of the peaks is reached: the few constants of the time model. They are fitted on a part
+// of the published runs (calibrate.h); constants.cpp holds the fit that is shipped.
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/cluster.h"
+
+namespace tessera::plan {
+
+/// What a family of devices reaches of its data sheet.
+struct FamilyConstants {
+  double products = 0.8;      ///< of the peak, by a large well-shaped product
+  double fp8_products = 0.7;  ///< the same in fp8
+  double attention = 0.6;     ///< of the peak, by fused attention over long sequences
+  double memory = 0.8;        ///< of the memory bandwidth
+  double intra = 0.7;         ///< of the links inside a node, by collectives
+  double inter = 0.7;         ///< of those between nodes
+  double half_depth = 200;    ///< K at which a product reaches half of its rate
+  double wave_loss = 0.5;     ///< share of the idle part of a last wave that is really lost
+};
+
+struct Constants {
+  std::array<FamilyConstants, kNumFamilies> family;
+  std::vector<double> stack_efficiency;  ///< by index into stacks(): 1 is as the kernels allow
+
+  double misaligned = 0.3;            ///< time added to a product whose width does not divide by 64
+  double odd_head = 0.5;              ///< to attention with heads that do not divide by 8
+  double collective_s = 20e-6;        ///< of a collective inside a node, besides its bytes
+  double inter_collective_s = 50e-6;  ///< of one that leaves it, and log2 of its nodes times it
+  double launch_s = 4e-6;       ///< of a kernel: a layer takes no less than all of its kernels
+  double step_s = 0.1;          ///< of every step: data, logging, synchronisation
+  double straggler = 0.01;      ///< σ of a node's time: a step takes 1 + σ √(2 ln nodes)
+  double dp_overlap = 0.8;      ///< share of the last backward behind which gradients can hide
+  double gather_overlap = 0.8;  ///< share of a layer's compute behind which ZeRO-3 gathers hide
+  double tp_overlap = 0.5;      ///< share of tensor parallelism's time hidden where a stack can
+  double cp_overlap = 0.9;      ///< share of attention behind which context parallelism hides
+};
+
+/// A constant by name, and the range in which a fit may move it.
+struct ConstantField {
+  std::string name;  ///< "ampere.products", "stack.megatron-lm", "step_s"
+  double* value = nullptr;
+  double low = 0, high = 0;
+};
+/// Those of `constants`, which they point into.
+std::vector<ConstantField> fields(Constants& constants);
+
+/// The published fit.
+const Constants& default_constants();
+
+}  // namespace tessera::plan

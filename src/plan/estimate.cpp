@@ -1,0 +1,61 @@
+#include "plan/estimate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "plan/layer_time.h"
+#include "plan/parts.h"
+#include "plan/step.h"
+
+namespace tessera::plan {
+
+account::StageTimes stage_times(const Case& run, const Constants& constants) {
+  return step_parts(run, constants).stages;
+}
+
+namespace {
+
+/// FLOPs of a step: what training needs, and what is computed with recomputation.
+void add_flops(Estimate& estimate, const Case& run) {
+  const auto tokens = static_cast<double>(run.recipe.global_batch * run.recipe.seq_len);
+  const double per_token = train_flops_per_token(run.model, run.recipe.seq_len);
+  estimate.model_flops = tokens * per_token;
+  double again = 0;
+  const int64_t sparse = run.model.layers_with_experts();
+  for (const bool with_experts : {false, true}) {
+    const int64_t layers = with_experts ? sparse : run.model.dense.num_hidden_layers - sparse;
+    const LayerFlops layer = layer_flops(run.model, run.recipe.seq_len, with_experts);
+    if (run.layout.recompute == spec::Recompute::selective) {
+      again += static_cast<double>(layers) * layer.attention_scores;
+    } else if (run.layout.recompute == spec::Recompute::full) {
+      again += static_cast<double>(layers) *
+               (layer.attention_products + layer.attention_scores + layer.mlp);
+    }
+  }
+  estimate.hardware_flops = estimate.model_flops + tokens * again;
+}
+
+}  // namespace
+
+Estimate estimate(const Case& run, const Constants& constants, const EstimateOptions& options) {
+  Estimate result;
+  result.memory = memory_of_ranks(run);
+  result.worst_rank = worst_rank(result.memory);
+  result.fits = result.memory[result.worst_rank].total() <=
+                static_cast<double>(run.cluster.device.memory_bytes);
+  result.traffic = traffic(run);
+  result.micro_batches = num_micro_batches(run.recipe, run.layout);
+  result.time = step_time(run, constants, options.simulate);
+  const double pipeline = result.time.compute_s + result.time.pp_bubble_s;
+  result.bubble_fraction = pipeline > 0 ? result.time.pp_bubble_s / pipeline : 0;
+  add_flops(result, run);
+  const double peak = run.cluster.device.peak(Format::bf16) *
+                      static_cast<double>(run.layout.devices()) * result.time.step_s;
+  result.mfu = result.model_flops / peak;
+  result.hfu = result.hardware_flops / peak;
+  result.tokens_per_s =
+      static_cast<double>(run.recipe.global_batch * run.recipe.seq_len) / result.time.step_s;
+  return result;
+}
+
+}  // namespace tessera::plan

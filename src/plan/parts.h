@@ -1,0 +1,53 @@
+#pragma once
+
+// What of the model is on one rank of a pipeline, in parameters: the common ground of memory,
+// traffic and the optimizer's time.
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/estimate.h"
+
+namespace tessera::plan {
+
+/// One stage: some layers, maybe the embedding or the head.
+struct Stage {
+  int64_t dense_layers = 0;
+  int64_t expert_layers = 0;  ///< layers with experts in place of the MLP
+  bool embeds = false;
+  bool has_head = false;
+
+  int64_t layers() const { return dense_layers + expert_layers; }
+};
+/// All stages in order, [pp · v].
+std::vector<Stage> stages_of(const Case& run);
+/// Those on one pipeline rank.
+std::vector<Stage> stages_of_rank(const Case& run, int64_t pp_rank);
+/// The rank that has a stage: zb-v runs back on the way it came, the others deal out in turn.
+int64_t rank_of(const Layout& layout, int64_t stage);
+
+/// Parameters on one device, by how they are shared with others.
+struct LocalParameters {
+  double dense = 0;         ///< shared by the data-parallel ranks
+  double experts = 0;       ///< shared by those ranks that have the same experts
+  double trainable = 0;     ///< adapters, where there are some; 0: everything is
+  double largest_unit = 0;  ///< of the dense ones, what ZeRO-3 gathers at once: a layer
+  double largest_edge = 0;  ///< the embedding or head, gathered whole
+
+  double total() const { return dense + experts; }
+};
+LocalParameters parameters_of(const Case& run, const std::vector<Stage>& stages);
+
+/// Rows of a vocabulary as Megatron pads them: to a multiple of 128 · tp.
+int64_t padded_vocabulary(const Model& model, int64_t tp);
+/// Bytes of a weight, a gradient, and an optimizer's states of one trained parameter.
+struct StateBytes {
+  double weight = 0, gradient = 0, optimizer = 0;
+};
+StateBytes bytes_per_parameter(const Case& run);
+/// Of a frozen weight: 4 bits and their scales in QLoRA (Dettmers et al. 2023), 16 else.
+double frozen_weight_bytes(const Recipe& recipe);
+/// Bytes of an activation: 2, and 4 in fp32.
+double stream_bytes(const Recipe& recipe);
+
+}  // namespace tessera::plan

@@ -1,0 +1,36 @@
+#pragma once
+
+// The software that runs a step: which kernels it has, what it overlaps, how it counts memory.
+// Published runs are of many stacks, and the same layout differs between them by a third.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/layout.h"
+
+namespace tessera::plan {
+
+struct Stack {
+  std::string name;
+  bool flash_attention = true;    ///< no T × T matrix in memory
+  bool fused = true;              ///< bias, activation, dropout and norm in few passes
+  bool overlaps_dp = true;        ///< gradients are reduced while backward runs
+  bool overlaps_tp = false;       ///< products are cut so that their collectives hide
+  bool overlaps_pp = true;        ///< messages between stages hide behind the next action
+  double ep_overlap = 0.3;        ///< share of the experts' exchanges that hides
+  double kernels_per_layer = 12;  ///< that one way through a layer starts, at least
+  double selective_time = 0;      ///< of a forward, what selective recompute does again
+  bool causal_skips = true;       ///< attention leaves out what the mask would drop
+  double logit_bytes = 6;         ///< of a logit: bf16, fp32 and its gradient, as far as there
+  bool selective_drops_functions = false;  ///< selective recompute: activation functions too
+  double selective_share = 1;    ///< of the rest of a layer that selective recompute keeps
+  int64_t gradient_bytes = 4;    ///< of a gradient in its buffer, with 16-bit training
+  double runtime_bytes = 2.5e9;  ///< context, communication buffers, allocator's loss
+  std::string about;
+};
+const std::vector<Stack>& stacks();
+/// The stack of that name, or "generic".
+const Stack& find_stack(std::string_view name);
+
+}  // namespace tessera::plan

@@ -1,0 +1,217 @@
+#include "plan/step.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "plan/collectives.h"
+#include "plan/layer_time.h"
+#include "plan/parts.h"
+#include "spec/schedule.h"
+
+namespace tessera::plan {
+
+namespace {
+
+double efficiency_of(const Case& run, const Constants& constants) {
+  for (size_t i = 0; i < stacks().size() && i < constants.stack_efficiency.size(); ++i) {
+    if (stacks()[i].name == run.stack.name) return constants.stack_efficiency[i];
+  }
+  return 1;
+}
+
+account::ActionTimes action_times(const LayerTime& time) {
+  return {time.forward, time.backward(), time.backward_input, time.backward_weight};
+}
+
+/// What ZeRO-3 shows of one layer's gathers and scatter in one micro-batch.
+double exposed_gathers(const Case& run, const Constants& constants, const LayerTime& layer,
+                       double parameters) {
+  const Network network(run.cluster, constants);
+  const Groups groups = groups_of(run.cluster, run.layout);
+  const double weight_bytes = parameters * stream_bytes(run.recipe);
+  const double gather = network.all_gather_s(weight_bytes, groups.shard);
+  // Gradients leave as they are kept, but no wider than fp32.
+  const double scatter = network.all_gather_s(
+      parameters * static_cast<double>(run.recipe.gradient_bytes), groups.shard);
+  const double backward = (run.layout.reshard_after_forward ? gather : 0) + scatter;
+  return std::max(0.0, gather - constants.gather_overlap * layer.forward) +
+         std::max(0.0, backward - constants.gather_overlap * layer.backward());
+}
+
+}  // namespace
+
+StepParts step_parts(const Case& run, const Constants& constants) {
+  const double slower = 1 / efficiency_of(run, constants);
+  const LayerTime dense = slower * layer_time(run, constants, false);
+  const LayerTime sparse =
+      run.model.experts ? slower * layer_time(run, constants, true) : LayerTime{};
+  const LayerTime embedding = slower * embedding_time(run, constants);
+  const LayerTime head = slower * head_time(run, constants);
+  const Network network(run.cluster, constants);
+  const Groups groups = groups_of(run.cluster, run.layout);
+  const double message =
+      run.layout.pp == 1
+          ? 0
+          : network.send_s(static_cast<double>(run.layout.micro_batch * run.recipe.seq_len) /
+                               static_cast<double>(run.layout.cp * run.layout.tp) *
+                               static_cast<double>(run.model.dense.hidden_size) *
+                               stream_bytes(run.recipe),
+                           groups.stages_apart);
+  StepParts parts;
+  std::vector<LayerTime> by_rank(static_cast<size_t>(run.layout.pp));
+  const std::vector<Stage> stages = stages_of(run);
+  for (size_t i = 0; i < stages.size(); ++i) {
+    LayerTime time = static_cast<double>(stages[i].dense_layers) * dense;
+    time += static_cast<double>(stages[i].expert_layers) * sparse;
+    if (stages[i].embeds) time += embedding;
+    if (stages[i].has_head) time += head;
+    if (run.layout.pp > 1 && !run.stack.overlaps_pp) {
+      time.forward += message;
+      time.backward_input += message;
+    }
+    by_rank[static_cast<size_t>(rank_of(run.layout, static_cast<int64_t>(i)))] += time;
+    parts.stages.stages.push_back(action_times(time));
+  }
+  parts.stages.message = run.stack.overlaps_pp ? message : 0;
+  const auto micro_batches = static_cast<double>(num_micro_batches(run.recipe, run.layout));
+  const auto busiest =
+      std::max_element(by_rank.begin(), by_rank.end(), [](const auto& one, const auto& other) {
+        return one.forward + one.backward() < other.forward + other.backward();
+      });
+  parts.tp_exposed = busiest->tp_exposed * micro_batches;
+  parts.cp_exposed = busiest->cp_exposed * micro_batches;
+  parts.ep_exposed = busiest->ep_exposed * micro_batches;
+  if (run.layout.zero == 3) {
+    const LocalParameters local = parameters_of(run, stages_of_rank(run, 0));
+    const double layers =
+        static_cast<double>(run.model.dense.num_hidden_layers) / static_cast<double>(run.layout.pp);
+    parts.gather_exposed =
+        micro_batches * layers *
+        exposed_gathers(run, constants, run.model.experts ? sparse : dense, local.largest_unit);
+  }
+  return parts;
+}
+
+PipelineTime pipeline_time(const Layout& layout, const account::StageTimes& times,
+                           int64_t micro_batches) {
+  std::vector<double> busy(static_cast<size_t>(layout.pp));
+  for (size_t stage = 0; stage < times.stages.size(); ++stage) {
+    busy[static_cast<size_t>(rank_of(layout, static_cast<int64_t>(stage)))] +=
+        times.stages[stage].forward + times.stages[stage].backward;
+  }
+  const double most = *std::max_element(busy.begin(), busy.end());
+  PipelineTime time;
+  time.busy = most * static_cast<double>(micro_batches);
+  if (layout.pp == 1) {
+    time.makespan = time.busy;
+    return time;
+  }
+  const int64_t enough = 4 * layout.pp;
+  const int64_t simulated =
+      micro_batches <= enough ? micro_batches : enough + micro_batches % layout.pp;
+  const spec::Schedule schedule =
+      spec::make_schedule(layout.schedule, layout.pp, layout.v, simulated);
+  time.makespan = account::simulate(schedule, times).makespan +
+                  most * static_cast<double>(micro_batches - simulated);
+  return time;
+}
+
+namespace {
+
+/// Closed forms of the same, for schedules whose stages are nearly even.
+PipelineTime pipeline_closed(const Layout& layout, const account::StageTimes& times,
+                             int64_t micro_batches) {
+  std::vector<double> busy(static_cast<size_t>(layout.pp));
+  double all = 0;
+  for (size_t stage = 0; stage < times.stages.size(); ++stage) {
+    const double takes = times.stages[stage].forward + times.stages[stage].backward;
+    busy[static_cast<size_t>(rank_of(layout, static_cast<int64_t>(stage)))] += takes;
+    all += takes;
+  }
+  const double most = *std::max_element(busy.begin(), busy.end());
+  const auto ranks = static_cast<double>(layout.pp);
+  double fill = (all - all / ranks) / static_cast<double>(layout.v);
+  if (layout.schedule == spec::ScheduleKind::zb_h1) fill /= 3;
+  if (layout.schedule == spec::ScheduleKind::zb_v) fill = 0;
+  PipelineTime time;
+  time.busy = most * static_cast<double>(micro_batches);
+  time.makespan = time.busy + fill + 2 * (ranks - 1) * times.message;
+  return time;
+}
+
+/// Gradients, and the weights that come back, of what data-parallel ranks share; and how much of
+/// it does not hide behind the last backward.
+double exposed_reduction(const Case& run, const Constants& constants, const LocalParameters& local,
+                         double last_backward) {
+  const Layout& layout = run.layout;
+  const Network network(run.cluster, constants);
+  const Groups groups = groups_of(run.cluster, layout);
+  const auto gradient = static_cast<double>(run.recipe.gradient_bytes);
+  const double trained = run.recipe.fine_tune == FineTune::full ? local.dense : local.trainable;
+  const double gradient_bytes = trained * gradient;
+  const double weight_bytes = trained * stream_bytes(run.recipe);
+  double reduce = 0, gather = 0;
+  if (layout.zero == 0) {
+    reduce = network.all_reduce_s(gradient_bytes, groups.dp);
+  } else if (layout.zero < 3) {
+    reduce = network.all_gather_s(gradient_bytes, groups.shard);
+    gather = network.all_gather_s(weight_bytes, groups.shard);
+  }
+  if (layout.zero > 0 && groups.replicas.ranks > 1) {
+    reduce += network.all_reduce_s(gradient_bytes / static_cast<double>(layout.shards()),
+                                   groups.replicas);
+  }
+  if (local.experts > 0 && run.recipe.fine_tune == FineTune::full) {
+    const Group& group = layout.ep > 1 ? groups.expert_shard : groups.dp;
+    reduce += network.all_gather_s(local.experts * gradient, group);
+    gather += network.all_gather_s(local.experts * stream_bytes(run.recipe), group);
+  }
+  if (!run.stack.overlaps_dp) return reduce + gather;
+  const double hides = constants.dp_overlap * last_backward;
+  // Weights come back one after the other into the next forward, of about half that length.
+  return std::max(0.0, reduce - hides) + std::max(0.0, gather - hides / 2);
+}
+
+}  // namespace
+
+StepTime step_time(const Case& run, const Constants& constants, bool simulate) {
+  const StepParts parts = step_parts(run, constants);
+  const int64_t micro_batches = num_micro_batches(run.recipe, run.layout);
+  const PipelineTime pipeline = simulate || run.layout.pp == 1
+                                    ? pipeline_time(run.layout, parts.stages, micro_batches)
+                                    : pipeline_closed(run.layout, parts.stages, micro_batches);
+  StepTime time;
+  time.tp_exposed_s = parts.tp_exposed;
+  time.cp_exposed_s = parts.cp_exposed;
+  time.ep_exposed_s = parts.ep_exposed;
+  time.compute_s = pipeline.busy;
+  time.pp_bubble_s = pipeline.makespan - pipeline.busy;
+
+  const Kernels kernels(run, constants);
+  for (int64_t rank = 0; rank < run.layout.pp; rank += std::max<int64_t>(run.layout.pp - 1, 1)) {
+    const LocalParameters local = parameters_of(run, stages_of_rank(run, rank));
+    double last_backward = 0;
+    for (size_t stage = 0; stage < parts.stages.stages.size(); ++stage) {
+      if (rank_of(run.layout, static_cast<int64_t>(stage)) == rank) {
+        last_backward += parts.stages.stages[stage].backward;
+      }
+    }
+    time.dp_exposed_s =
+        std::max(time.dp_exposed_s, exposed_reduction(run, constants, local, last_backward));
+    // AdamW reads a gradient and three fp32 numbers and writes those and the weight: 30 bytes.
+    const double trained = run.recipe.fine_tune == FineTune::full ? local.total() : local.trainable;
+    time.optimizer_s =
+        std::max(time.optimizer_s,
+                 kernels.memory_s(30 * trained / static_cast<double>(run.layout.shards())));
+  }
+  time.dp_exposed_s += parts.gather_exposed;
+  const double sum = time.compute_s + time.pp_bubble_s + time.dp_exposed_s + time.optimizer_s;
+  const double nodes =
+      static_cast<double>(run.layout.devices()) / static_cast<double>(run.cluster.devices_per_node);
+  const double late = nodes > 1 ? constants.straggler * std::sqrt(2 * std::log(nodes)) * sum : 0;
+  time.overhead_s = constants.step_s + late;
+  time.step_s = sum + time.overhead_s;
+  return time;
+}
+
+}  // namespace tessera::plan
