@@ -40,13 +40,21 @@ double exposed_gathers(const Case& run, const Constants& constants, const LayerT
 
 }  // namespace
 
-StepParts step_parts(const Case& run, const Constants& constants) {
+LayerTimes layer_times(const Case& run, const Constants& constants) {
   const double slower = 1 / efficiency_of(run, constants);
-  const LayerTime dense = slower * layer_time(run, constants, false);
-  const LayerTime sparse =
-      run.model.experts ? slower * layer_time(run, constants, true) : LayerTime{};
-  const LayerTime embedding = slower * embedding_time(run, constants);
-  const LayerTime head = slower * head_time(run, constants);
+  LayerTimes layers;
+  layers.dense = slower * layer_time(run, constants, false);
+  if (run.model.experts) layers.sparse = slower * layer_time(run, constants, true);
+  layers.embedding = slower * embedding_time(run, constants);
+  layers.head = slower * head_time(run, constants);
+  return layers;
+}
+
+StepParts step_parts(const Case& run, const Constants& constants) {
+  return step_parts(run, constants, layer_times(run, constants));
+}
+
+StepParts step_parts(const Case& run, const Constants& constants, const LayerTimes& layers) {
   const Network network(run.cluster, constants);
   const Groups groups = groups_of(run.cluster, run.layout);
   const double message =
@@ -61,10 +69,10 @@ StepParts step_parts(const Case& run, const Constants& constants) {
   std::vector<LayerTime> by_rank(static_cast<size_t>(run.layout.pp));
   const std::vector<Stage> stages = stages_of(run);
   for (size_t i = 0; i < stages.size(); ++i) {
-    LayerTime time = static_cast<double>(stages[i].dense_layers) * dense;
-    time += static_cast<double>(stages[i].expert_layers) * sparse;
-    if (stages[i].embeds) time += embedding;
-    if (stages[i].has_head) time += head;
+    LayerTime time = static_cast<double>(stages[i].dense_layers) * layers.dense;
+    time += static_cast<double>(stages[i].expert_layers) * layers.sparse;
+    if (stages[i].embeds) time += layers.embedding;
+    if (stages[i].has_head) time += layers.head;
     if (run.layout.pp > 1 && !run.stack.overlaps_pp) {
       time.forward += message;
       time.backward_input += message;
@@ -83,11 +91,12 @@ StepParts step_parts(const Case& run, const Constants& constants) {
   parts.ep_exposed = busiest->ep_exposed * micro_batches;
   if (run.layout.zero == 3) {
     const LocalParameters local = parameters_of(run, stages_of_rank(run, 0));
-    const double layers =
+    const double layers_here =
         static_cast<double>(run.model.dense.num_hidden_layers) / static_cast<double>(run.layout.pp);
     parts.gather_exposed =
-        micro_batches * layers *
-        exposed_gathers(run, constants, run.model.experts ? sparse : dense, local.largest_unit);
+        micro_batches * layers_here *
+        exposed_gathers(run, constants, run.model.experts ? layers.sparse : layers.dense,
+                        local.largest_unit);
   }
   return parts;
 }
@@ -116,9 +125,6 @@ PipelineTime pipeline_time(const Layout& layout, const account::StageTimes& time
   return time;
 }
 
-namespace {
-
-/// Closed forms of the same, for schedules whose stages are nearly even.
 PipelineTime pipeline_closed(const Layout& layout, const account::StageTimes& times,
                              int64_t micro_batches) {
   std::vector<double> busy(static_cast<size_t>(layout.pp));
@@ -138,6 +144,8 @@ PipelineTime pipeline_closed(const Layout& layout, const account::StageTimes& ti
   time.makespan = time.busy + fill + 2 * (ranks - 1) * times.message;
   return time;
 }
+
+namespace {
 
 /// Gradients, and the weights that come back, of what data-parallel ranks share; and how much of
 /// it does not hide behind the last backward.
@@ -174,12 +182,24 @@ double exposed_reduction(const Case& run, const Constants& constants, const Loca
 
 }  // namespace
 
+double overhead_s(const Case& run, const Constants& constants, double work) {
+  const double nodes =
+      static_cast<double>(run.layout.devices()) / static_cast<double>(run.cluster.devices_per_node);
+  const double late = nodes > 1 ? constants.straggler * std::sqrt(2 * std::log(nodes)) * work : 0;
+  return constants.step_s + late;
+}
+
 StepTime step_time(const Case& run, const Constants& constants, bool simulate) {
   const StepParts parts = step_parts(run, constants);
   const int64_t micro_batches = num_micro_batches(run.recipe, run.layout);
   const PipelineTime pipeline = simulate || run.layout.pp == 1
                                     ? pipeline_time(run.layout, parts.stages, micro_batches)
                                     : pipeline_closed(run.layout, parts.stages, micro_batches);
+  return step_time(run, constants, parts, pipeline);
+}
+
+StepTime step_time(const Case& run, const Constants& constants, const StepParts& parts,
+                   const PipelineTime& pipeline) {
   StepTime time;
   time.tp_exposed_s = parts.tp_exposed;
   time.cp_exposed_s = parts.cp_exposed;
@@ -206,10 +226,7 @@ StepTime step_time(const Case& run, const Constants& constants, bool simulate) {
   }
   time.dp_exposed_s += parts.gather_exposed;
   const double sum = time.compute_s + time.pp_bubble_s + time.dp_exposed_s + time.optimizer_s;
-  const double nodes =
-      static_cast<double>(run.layout.devices()) / static_cast<double>(run.cluster.devices_per_node);
-  const double late = nodes > 1 ? constants.straggler * std::sqrt(2 * std::log(nodes)) * sum : 0;
-  time.overhead_s = constants.step_s + late;
+  time.overhead_s = overhead_s(run, constants, sum);
   time.step_s = sum + time.overhead_s;
   return time;
 }
