@@ -19,6 +19,7 @@ quiet data tokenize toy.jsonl --output toy.bin --json
 quiet data show toy.bin --json
 quiet data encode toy.jsonl --json
 quiet schedule show toy.toml --json
+quiet exact --json
 quiet bench step toy.toml --steps 1 --json
 quiet bench gemm toy.toml --repetitions 1 --json
 "$program" launch --nproc-per-node 2 -- train toy.toml --run-dir run2 --json >out 2>err
