@@ -6,13 +6,16 @@ JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
-.PHONY: help setup build run test bench lint format asan tsan nightly peers bench-peers bench-peers-comm clean
+.PHONY: help setup setup-wasm build run test bench lint format asan tsan nightly peers bench-peers bench-peers-comm clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
 setup:  ## install the Debian packages that are missing (packages.txt)
 	@scripts/setup.sh build
+
+setup-wasm: | setup
+	@scripts/setup.sh wasm
 
 # Ninja configures again by itself when a CMake file changes; this is for the first time.
 build/%/build.ninja: CMakePresets.json | setup
@@ -25,7 +28,7 @@ build: $(BUILD)/build.ninja | setup  ## build the program: build/tessera
 run: build  ## train a GPT on a real text on 8 local ranks; ARGS="--training.steps 50" goes to train
 	scripts/run.sh $(ARGS)
 
-test: $(BUILD)/build.ninja | setup  ## build and run every test
+test: $(BUILD)/build.ninja | setup setup-wasm  ## build and run every test
 	cmake --build $(BUILD) --parallel $(JOBS)
 	@ln -sfn $(PRESET)/tessera build/tessera
 	ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure $(ARGS)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages of one group of packages.txt that are missing; with none missing it
 # does nothing, in a fraction of a second. Never asks a question.
-#   scripts/setup.sh [GROUP]      GROUP: build (the default), lint or peers
+#   scripts/setup.sh [GROUP]      GROUP: build (the default), wasm, lint or peers
 set -eu
 cd "$(dirname "$0")/.."
 group=${1:-build}

@@ -34,7 +34,7 @@ struct InternalError : std::logic_error {
   using std::logic_error::logic_error;
 };
 
-/// Throws InternalError; what CHECK calls.
+/// Throws InternalError; what CHECK calls. In a build without exceptions (wasm32) traps instead.
 [[noreturn]] void check_failed(const char* condition, const char* file, int line,
                                const std::string& message);
 
