@@ -39,7 +39,12 @@ double Network::bandwidth(const Group& group) const {
   return group.per_node == 1 ? inter : std::min(intra, inter);
 }
 
-double Network::latency_s(const Group& group) const {
+double Network::ring_latency_s(const Group& group) const {
+  const double hops = group.nodes() > 1 ? static_cast<double>(group.ranks - 1) : 0;
+  return constants_.collective_s + constants_.hop_s * hops;
+}
+
+double Network::tree_latency_s(const Group& group) const {
   double latency = constants_.collective_s;
   if (group.nodes() > 1) {
     latency += constants_.inter_collective_s * std::log2(static_cast<double>(group.nodes()));
@@ -50,13 +55,14 @@ double Network::latency_s(const Group& group) const {
 double Network::all_gather_s(double bytes, const Group& group) const {
   if (group.ranks <= 1) return 0;
   const auto ranks = static_cast<double>(group.ranks);
-  return latency_s(group) + (ranks - 1) / ranks * bytes / bandwidth(group);
+  return ring_latency_s(group) + (ranks - 1) / ranks * bytes / bandwidth(group);
 }
 
 double Network::all_reduce_s(double bytes, const Group& group) const {
   if (group.ranks <= 1) return 0;
   const auto ranks = static_cast<double>(group.ranks);
-  return latency_s(group) + 2 * (ranks - 1) / ranks * bytes / bandwidth(group);
+  const double latency = std::min(2 * ring_latency_s(group), tree_latency_s(group));
+  return latency + 2 * (ranks - 1) / ranks * bytes / bandwidth(group);
 }
 
 double Network::all_to_all_s(double bytes, const Group& group) const {
@@ -66,7 +72,7 @@ double Network::all_to_all_s(double bytes, const Group& group) const {
   const double intra = (inside - 1) / ranks * bytes / (cluster_.intra.bytes_per_s * family_.intra);
   const double inter =
       (ranks - inside) / ranks * bytes / (cluster_.inter.bytes_per_s * family_.inter);
-  return latency_s(group) + std::max(intra, inter);
+  return tree_latency_s(group) + std::max(intra, inter);
 }
 
 double Network::send_s(double bytes, bool apart) const {

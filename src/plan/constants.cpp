@@ -1,5 +1,7 @@
 #include "plan/constants.h"
 
+#include "core/error.h"
+#include "plan/constants_fit.h"
 #include "plan/stack.h"
 
 namespace tessera::plan {
@@ -28,7 +30,11 @@ std::vector<ConstantField> fields(Constants& constants) {
   add("odd_head", constants.odd_head, 0, 3);
   add("collective_s", constants.collective_s, 2e-6, 100e-6);
   add("inter_collective_s", constants.inter_collective_s, 2e-6, 300e-6);
-  add("launch_s", constants.launch_s, 1e-6, 10e-6);
+  add("launch_s", constants.launch_s, 1e-6, 20e-6);
+  add("hop_s", constants.hop_s, 0, 30e-6);
+  add("host_s", constants.host_s, 2e-6, 80e-6);
+  add("checkpoint_s", constants.checkpoint_s, 0, 20e-3);
+  add("first_fused", constants.first_fused, 0.3, 1);
   add("step_s", constants.step_s, 0, 1);
   add("straggler", constants.straggler, 0, 0.05);
   add("dp_overlap", constants.dp_overlap, 0, 1);
@@ -38,10 +44,27 @@ std::vector<ConstantField> fields(Constants& constants) {
   return all;
 }
 
+Constants prior_constants() {
+  Constants constants;
+  constants.stack_efficiency.assign(stacks().size(), 1.0);
+  return constants;
+}
+
+bool set_constant(Constants& constants, std::string_view name, double value) {
+  for (const ConstantField& field : fields(constants)) {
+    if (field.name != name) continue;
+    *field.value = value;
+    return true;
+  }
+  return false;
+}
+
 const Constants& default_constants() {
   static const Constants fit = [] {
-    Constants constants;
-    constants.stack_efficiency.assign(stacks().size(), 1.0);
+    Constants constants = prior_constants();
+    for (const FittedConstant& fitted : fitted_constants()) {
+      CHECK(set_constant(constants, fitted.name, fitted.value), "a fitted constant that is none");
+    }
     return constants;
   }();
   return fit;

@@ -1,7 +1,7 @@
 #pragma once
 
 // How much of the peaks is reached: the few constants of the time model. They are fitted on a part
-// of the published runs (calibrate.h); constants.cpp holds the fit that is shipped.
+// of the published runs (calibrate.h); constants_fit.cpp holds the fit that is shipped.
 
 #include <array>
 #include <cstddef>
@@ -33,7 +33,11 @@ struct Constants {
   double odd_head = 0.5;              ///< to attention with heads that do not divide by 8
   double collective_s = 20e-6;        ///< of a collective inside a node, besides its bytes
   double inter_collective_s = 50e-6;  ///< of one that leaves it, and log2 of its nodes times it
-  double launch_s = 4e-6;       ///< of a kernel: a layer takes no less than all of its kernels
+  double hop_s = 6e-6;          ///< of one step of a ring, of which a gather takes as many as ranks
+  double launch_s = 4e-6;       ///< of a product on the device, besides its work
+  double host_s = 20e-6;        ///< in which the host starts a kernel: many small ones wait for it
+  double checkpoint_s = 5e-3;   ///< that a layer waits where a stack waits at checkpoints
+  double first_fused = 0.7;     ///< of the rate of fused attention, that the first generation has
   double step_s = 0.1;          ///< of every step: data, logging, synchronisation
   double straggler = 0.01;      ///< σ of a node's time: a step takes 1 + σ √(2 ln nodes)
   double dp_overlap = 0.8;      ///< share of the last backward behind which gradients can hide
@@ -51,7 +55,12 @@ struct ConstantField {
 /// Those of `constants`, which they point into.
 std::vector<ConstantField> fields(Constants& constants);
 
-/// The published fit.
+/// What a fit starts from: what the literature says of such devices.
+Constants prior_constants();
+/// Sets a constant by name; false: there is none of it.
+bool set_constant(Constants& constants, std::string_view name, double value);
+
+/// The shipped fit (constants_fit.cpp).
 const Constants& default_constants();
 
 }  // namespace tessera::plan

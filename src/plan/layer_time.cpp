@@ -1,6 +1,7 @@
 #include "plan/layer_time.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "plan/parts.h"
 
@@ -165,6 +166,7 @@ class LayerClock {
 
   void experts() {
     const Experts& experts = *run_.model.experts;
+    kernels_factor_ = 2.5;  // routing, permuting and exchanging, besides the experts
     const auto top_k = static_cast<double>(experts.top_k);
     const auto ep = static_cast<double>(run_.layout.ep);
     const double local = static_cast<double>(experts.count) / ep;
@@ -220,9 +222,14 @@ class LayerClock {
   }
 
   LayerTime finished() {
-    const double fewest = constants_.launch_s * run_.stack.kernels_per_layer;
-    time_.forward = std::max(time_.forward, fewest);
-    time_.backward_input = std::max(time_.backward_input, fewest);
+    // The host starts kernels while the device works: the longer of the two, and a little of both
+    // where they are alike.
+    const double host = constants_.host_s * run_.stack.kernels_per_layer * kernels_factor_;
+    const double device = time_.forward + time_.backward();
+    const double slower = std::cbrt(1 + std::pow(3 * host / device, 3));
+    time_.forward *= slower;
+    time_.backward_input *= slower;
+    time_.backward_weight *= slower;
     switch (run_.layout.recompute) {
       case spec::Recompute::none:
         break;
@@ -232,6 +239,7 @@ class LayerClock {
         break;
       case spec::Recompute::full:
         time_.backward_input += time_.forward;
+        if (run_.stack.waits_at_checkpoints) time_.backward_input += constants_.checkpoint_s;
         time_.tp_exposed += forward_collectives_;
         break;
     }
@@ -250,6 +258,7 @@ class LayerClock {
   LayerTime time_;
   Kernels::Times core_;  // attention between its products
   double forward_collectives_ = 0;
+  double kernels_factor_ = 1;  // of a layer, against a dense one
 };
 
 }  // namespace

@@ -67,7 +67,8 @@ Memory memory_of(const Case& run, int64_t pp_rank, int64_t micro_batches) {
     memory.gathered = 2 * local.largest_unit * bytes.weight + local.largest_edge * bytes.weight +
                       local.largest_unit * bytes.gradient;
     if (!layout.reshard_after_forward) {
-      memory.gathered += local.dense * bytes.weight;
+      // Whole from the first micro-batch to the last, and the gradients they add to with them.
+      memory.gathered += local.dense * (bytes.weight + (layout.pp > 1 ? bytes.gradient : 0));
     }
   }
 
@@ -87,7 +88,8 @@ Memory memory_of(const Case& run, int64_t pp_rank, int64_t micro_batches) {
         static_cast<double>(layout.cp) * static_cast<double>(run.model.dense.hidden_size) *
         stream_bytes(run.recipe) / static_cast<double>(layout.sequence_parallel ? layout.tp : 1);
   }
-  memory.runtime = run.stack.runtime_bytes;
+  memory.runtime = 0;
+  memory.runtime = run.stack.runtime_bytes + run.stack.allocator_loss * memory.total();
   return memory;
 }
 

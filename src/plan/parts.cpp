@@ -53,6 +53,7 @@ StateBytes bytes_per_parameter(const Case& run) {
   StateBytes bytes;
   bytes.weight = full ? 4 : 2;
   bytes.gradient = static_cast<double>(full ? 4 : run.recipe.gradient_bytes);
+  if (!full && run.recipe.gradient_bytes == 4) bytes.gradient += run.stack.gradient_extra_bytes;
   const double master = full ? 0 : 4;
   switch (run.recipe.optimizer) {
     case Optimizer::adamw:
@@ -68,6 +69,7 @@ StateBytes bytes_per_parameter(const Case& run) {
       bytes.optimizer = master;
       break;
   }
+  bytes.optimizer += run.stack.optimizer_extra_bytes;
   return bytes;
 }
 

@@ -82,7 +82,8 @@ Kernels::Times Kernels::attention_s(const AttentionShape& shape) const {
     // Short sequences and narrow heads leave the units waiting for the exponentials.
     const double reached = family.attention * shape.keys / (shape.keys + 512) *
                            std::min(1.0, std::sqrt(shape.head_dim / 128)) /
-                           (odd ? 1 + constants.odd_head : 1);
+                           (odd ? 1 + constants.odd_head : 1) *
+                           (run.stack.first_generation ? constants.first_fused : 1);
     const double rate = run.cluster.device.peak(Format::bf16) * reached;
     return {flops / rate, 2.5 * flops / rate};
   }

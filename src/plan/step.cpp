@@ -29,13 +29,17 @@ double exposed_gathers(const Case& run, const Constants& constants, const LayerT
   const Network network(run.cluster, constants);
   const Groups groups = groups_of(run.cluster, run.layout);
   const double weight_bytes = parameters * stream_bytes(run.recipe);
-  const double gather = network.all_gather_s(weight_bytes, groups.shard);
+  const auto pieces = static_cast<double>(run.stack.gathers_per_layer);
+  const double gather = pieces * network.all_gather_s(weight_bytes / pieces, groups.shard);
   // Gradients leave as they are kept, but no wider than fp32.
-  const double scatter = network.all_gather_s(
-      parameters * static_cast<double>(run.recipe.gradient_bytes), groups.shard);
+  const double scatter =
+      pieces *
+      network.all_gather_s(parameters * static_cast<double>(run.recipe.gradient_bytes) / pieces,
+                           groups.shard);
   const double backward = (run.layout.reshard_after_forward ? gather : 0) + scatter;
-  return std::max(0.0, gather - constants.gather_overlap * layer.forward) +
-         std::max(0.0, backward - constants.gather_overlap * layer.backward());
+  const double overlap = run.stack.overlaps_gathers ? constants.gather_overlap : 0;
+  return std::max(0.0, gather - overlap * layer.forward) +
+         std::max(0.0, backward - overlap * layer.backward());
 }
 
 }  // namespace

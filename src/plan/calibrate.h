@@ -1,0 +1,33 @@
+#pragma once
+
+// Fits the constants of the time model on published runs.
+
+#include <functional>
+
+#include "plan/validate.h"
+
+namespace tessera::plan {
+
+struct CalibrationOptions {
+  int64_t rounds = 12;  ///< over all constants; later ones take smaller steps
+  /// Called after every round with the mean absolute error so far; may be empty.
+  std::function<void(int64_t round, double objective)> progress;
+};
+
+struct Calibration {
+  Constants constants;
+  std::vector<std::string> used;   ///< ids of the rows that were fitted on
+  std::vector<std::string> moved;  ///< names of the constants that those rows decide
+  double objective_before = 0;     ///< see calibrate()
+  double objective_after = 0;
+};
+
+/// Moves one constant after another, as long as that lowers the objective: a pattern search
+/// (Hooke and Jeeves 1961), deterministic. The objective is the mean over the fitted rows
+/// (is_fitted) of the absolute logarithm of predicted over published step time, rows of one node
+/// counting half and those of a source with n of them 1/√n each, and a little for the distance of
+/// the constants from where they began, which leaves alone what no row decides.
+Calibration calibrate(const std::vector<PublishedRun>& runs, const Constants& start,
+                      const CalibrationOptions& options = {});
+
+}  // namespace tessera::plan
