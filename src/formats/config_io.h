@@ -64,8 +64,10 @@ std::string to_json(const spec::RunConfig& config);
 /// A JSON schema (draft 2020-12) of config files, for editors.
 std::string to_json_schema();
 
-/// The violations for people: a block each, with key and value, place, reason and what would work.
-std::string describe(const std::vector<spec::Violation>& violations);
+/// The violations of `what` for people: a block each, with key and value, place, reason and what
+/// would work.
+std::string describe(const std::vector<spec::Violation>& violations,
+                     const std::string& what = "config");
 /// The same as a JSON array of objects with key, value, why, suggest, where.
 std::string to_json(const std::vector<spec::Violation>& violations);
 

@@ -169,10 +169,10 @@ std::string to_json_schema() {
   return schema.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-std::string describe(const std::vector<spec::Violation>& violations) {
+std::string describe(const std::vector<spec::Violation>& violations, const std::string& what) {
   std::string text = violations.size() == 1
-                         ? "the config has a mistake:\n"
-                         : fmt::format("the config has {} mistakes:\n", violations.size());
+                         ? fmt::format("the {} has a mistake:\n", what)
+                         : fmt::format("the {} has {} mistakes:\n", what, violations.size());
   for (const spec::Violation& violation : violations) {
     text += "\n  " + violation.key;
     if (!violation.value.empty()) text += " = " + violation.value;
