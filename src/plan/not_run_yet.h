@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/estimate.h"
+
+namespace tessera::plan {
+
+/// What of a planned run the engine of this version cannot run yet, in words ("experts", "context
+/// parallelism", "fp8 products"); empty: `tessera train` takes it, on devices that it has.
+std::vector<std::string> not_run_yet(const Case& run);
+
+}  // namespace tessera::plan
