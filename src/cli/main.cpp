@@ -85,6 +85,7 @@ int main(int argc, char** argv) {
   cli::add_config_import_action(*app.get_subcommand("config"), status);
   cli::add_schedule_verb(app, status);
   cli::add_exact_verb(app, status);
+  cli::add_plan_verb(app, status);
   cli::add_bench_verb(app, status);
 
   try {

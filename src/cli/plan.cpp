@@ -1,0 +1,95 @@
+// tessera plan: what a layout takes on machines that are not here, before anything is run on them.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/plan_args.h"
+#include "cli/plan_ideal_report.h"
+#include "cli/plan_report.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "plan/not_run_yet.h"
+
+namespace tessera::cli {
+namespace {
+
+struct Options {
+  PlanArgs args;
+  bool ideal = false;
+  std::string flops_per_gpu;
+  bool json = false;
+};
+
+PlanNotes notes_of(const PlanRequest& request) {
+  PlanNotes notes;
+  notes.not_run_yet = plan::not_run_yet(request.run);
+  return notes;
+}
+
+int estimate(const Options& options) {
+  if (!options.flops_per_gpu.empty()) {
+    throw core::ConfigError(
+        "--flops-per-gpu is the textbook's only efficiency: it needs --ideal; without, the rate of "
+        "every product follows from its shape");
+  }
+  const PlanRequest request = options.args.read();
+  if (request.parameters > 0) {
+    throw core::ConfigError(
+        "--params tells no shape, and the time of a step follows from shapes: name a --model, or "
+        "ask for the textbook's plan with --ideal");
+  }
+  const plan::Estimate estimate = plan::estimate(request.run, plan::default_constants());
+  const PlanNotes notes = notes_of(request);
+  if (options.json) {
+    fmt::print("{}\n", plan_json(request, estimate, notes).dump(2));
+  } else {
+    fmt::print("{}", plan_text(request, estimate, notes));
+  }
+  return estimate.fits ? kDone : kDoesNotFit;
+}
+
+int textbook(const Options& options) {
+  PlanRequest request = options.args.read();
+  // Gradients are of the weights' 16 bits there, in a copy that Adam's master weights do without.
+  if (!request.says("gradient-dtype")) request.run.recipe.gradient_bytes = 2;
+  plan::IdealCase given{request.run, request.parameters, 0};
+  if (!options.flops_per_gpu.empty()) {
+    given.flops_per_device = scaled_number(options.flops_per_gpu).value_or(0);
+    if (given.flops_per_device <= 0) {
+      throw core::ConfigError("--flops-per-gpu " + options.flops_per_gpu +
+                              " is not a number above 0; try: 150e12");
+    }
+  }
+  const plan::Ideal ideal = plan::ideal(given);
+  const PlanNotes notes = notes_of(request);
+  if (options.json) {
+    fmt::print("{}\n", ideal_json(request, ideal, notes).dump(2));
+  } else {
+    fmt::print("{}", ideal_text(request, ideal, notes));
+  }
+  return ideal.fits ? kDone : kDoesNotFit;
+}
+
+}  // namespace
+
+void add_plan_verb(CLI::App& app, int& status) {
+  CLI::App* verb =
+      app.add_subcommand("plan", "predict a run's memory, traffic and time on any cluster");
+  const auto options = std::make_shared<Options>();
+  options->args.add_to(*verb);
+  verb->add_flag("--ideal", options->ideal,
+                 "The textbook's plan: 6 N D FLOPs, even division, no loss but the bubble");
+  verb->add_option("--flops-per-gpu,--flops_per_gpu", options->flops_per_gpu,
+                   "With --ideal, what a device reaches (the peak in bf16)")
+      ->type_name("FLOP/S");
+  verb->add_flag("--json", options->json, "Print one JSON object");
+  verb->footer(
+      "Exit status 3 when the layout does not fit in memory; everything is printed still.");
+  verb->callback(
+      [options, &status] { status = options->ideal ? textbook(*options) : estimate(*options); });
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,45 @@
+#pragma once
+
+// A plan as a person reads it and as JSON, whether estimated or by the textbook.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/plan_args.h"
+
+namespace tessera::cli {
+
+/// Names the model, the devices and the layout in a line.
+std::string plan_title(const PlanRequest& request);
+
+/// What is not a figure: the keys of both kinds of plan.
+struct PlanNotes {
+  std::vector<std::string> warnings;
+  std::vector<std::string> not_run_yet;
+  std::vector<plan::Reason> why;  ///< where asked for
+  std::vector<std::string> not_modelled;
+};
+
+/// Tables of an estimate: parameters, memory of the worst rank, traffic, pipeline, time.
+std::string plan_text(const PlanRequest& request, const plan::Estimate& estimate,
+                      const PlanNotes& notes);
+nlohmann::ordered_json plan_json(const PlanRequest& request, const plan::Estimate& estimate,
+                                 const PlanNotes& notes);
+
+/// Parts that the textbook's report has too.
+nlohmann::ordered_json case_json(const PlanRequest& request);
+nlohmann::ordered_json parameters_json(const plan::ParameterCounts& counts);
+nlohmann::ordered_json reasons_json(const std::vector<plan::Reason>& why);
+/// Warnings, what is not modelled and what the engine does not run, each on its line.
+std::string notes_text(const PlanNotes& notes);
+std::string reasons_text(const std::vector<plan::Reason>& why,
+                         const std::vector<std::string>& not_modelled);
+
+/// Days, hours of all devices together and their price for the tokens asked for.
+struct TrainingCost {
+  double days = 0, gpu_hours = 0, usd = 0;
+};
+TrainingCost training_cost(const PlanRequest& request, double tokens_per_s);
+
+}  // namespace tessera::cli
