@@ -3,7 +3,7 @@
 #include <string>
 
 #include "plan/emit_systems.h"
-#include "plan/text.h"
+#include "plan/not_run_yet.h"
 
 namespace tessera::plan {
 
@@ -14,20 +14,15 @@ std::optional<System> find_system(std::string_view name) {
   return std::nullopt;
 }
 
-std::vector<std::string> not_run_yet(const Case& run) {
-  std::vector<std::string> missing = run.model.not_run_yet();
-  const Layout& layout = run.layout;
-  if (layout.cp > 1)
-    missing.push_back("context parallelism (cp = " + std::to_string(layout.cp) + ')');
-  if (layout.ep > 1)
-    missing.push_back("expert parallelism (ep = " + std::to_string(layout.ep) + ')');
-  if (run.recipe.format == Format::fp16) missing.push_back("training in fp16");
-  if (run.recipe.format == Format::fp8) missing.push_back("products in fp8");
-  if (run.recipe.format == Format::fp4) missing.push_back("products in fp4");
-  if (run.recipe.optimizer != Optimizer::adamw) missing.push_back("optimizers other than AdamW");
-  if (run.recipe.fine_tune == FineTune::qlora) missing.push_back("4-bit frozen weights (QLoRA)");
-  return missing;
+namespace {
+
+/// Of the layout and the recipe; the device is another one in any case.
+std::vector<std::string> not_run_on_a_host(Case run) {
+  run.cluster.device.family = Family::host;
+  return not_run_yet(run);
 }
+
+}  // namespace
 
 std::string numbers(const std::vector<int64_t>& values) {
   std::string text = "[";
@@ -57,7 +52,7 @@ std::string emit_tessera(const Case& run) {
   std::string text;
   for (const std::string& line : heading(run)) text += "# " + line + '\n';
   text += "# Planned for data.seq_len = " + std::to_string(run.recipe.seq_len) + ".\n";
-  const std::vector<std::string> missing = not_run_yet(run);
+  const std::vector<std::string> missing = not_run_on_a_host(run);
   if (!missing.empty()) {
     text += "#\n# NOT RUNNABLE AS IT IS. The engine of this version does not have:\n";
     for (const std::string& what : missing) text += "#   " + what + '\n';

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "plan/estimate.h"
 
@@ -16,7 +15,8 @@ namespace tessera::plan {
 
 /// The systems that a layout can be written for.
 ///   tessera     a TOML file that goes after a run's own: [training], [parallelism],
-///               [activation_checkpoint]
+///               [activation_checkpoint]; `tessera train` takes it as it is where not_run_yet()
+///               finds nothing but the device, else what is not there yet is commented out
 ///   megatron    a bash array of Megatron-LM's flags (megatron/training/arguments.py, 2026)
 ///   deepspeed   a ds_config.json; remarks are under its key "_comment", which DeepSpeed ignores
 ///   torchtitan  TOML of v0.2 (torchtitan/config/job_config.py)
@@ -26,10 +26,5 @@ std::optional<System> find_system(std::string_view name);
 
 /// The text, with a newline at its end.
 std::string emit(const Case& run, System system);
-
-/// What this engine cannot run yet of a case, each in a few words: "context parallelism (cp = 8)".
-/// Empty: `emit` for tessera is a file that `tessera train` takes as it is. Otherwise what is not
-/// there yet is commented out in it.
-std::vector<std::string> not_run_yet(const Case& run);
 
 }  // namespace tessera::plan
