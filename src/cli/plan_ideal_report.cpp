@@ -14,10 +14,11 @@ using Json = nlohmann::ordered_json;
 using plan::Ideal;
 using plan::IdealTransfer;
 
-/// Enough digits that three count: "1,103.61 GB" has more, "0.822 GB" has three.
+/// At least three digits, two of them behind the point: "0.822 GB", "1103.61 GB", "16.00 TB".
 std::string gb(double bytes) {
-  return bytes < 10e9 ? fmt::format("{:.3f} GB", bytes / 1e9)
-                      : fmt::format("{:.2f} GB", bytes / 1e9);
+  if (bytes < 10e9) return fmt::format("{:.3f} GB", bytes / 1e9);
+  if (bytes < 10e12) return fmt::format("{:.2f} GB", bytes / 1e9);
+  return fmt::format("{:.2f} TB", bytes / 1e12);
 }
 
 std::string both_links(const IdealTransfer& transfer) {
