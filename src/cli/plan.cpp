@@ -11,6 +11,7 @@
 #include "cli/plan_report.h"
 #include "cli/verbs.h"
 #include "core/error.h"
+#include "plan/explain.h"
 #include "plan/not_run_yet.h"
 
 namespace tessera::cli {
@@ -20,6 +21,7 @@ struct Options {
   PlanArgs args;
   bool ideal = false;
   std::string flops_per_gpu;
+  bool explain = false;
   bool json = false;
 };
 
@@ -27,6 +29,17 @@ PlanNotes notes_of(const PlanRequest& request) {
   PlanNotes notes;
   notes.not_run_yet = plan::not_run_yet(request.run);
   return notes;
+}
+
+/// The reasons of a plan, and those of a training on its tokens where some were given.
+void explain(const PlanRequest& request, std::vector<plan::Reason> why, double flops_per_token,
+             double tokens_per_s, PlanNotes& notes) {
+  notes.why = std::move(why);
+  if (request.tokens <= 0) return;
+  const std::vector<plan::Reason> training =
+      plan::explain({request.tokens, flops_per_token, tokens_per_s, request.gpus,
+                     request.run.cluster.usd_per_device_hour});
+  notes.why.insert(notes.why.end(), training.begin(), training.end());
 }
 
 int estimate(const Options& options) {
@@ -41,8 +54,16 @@ int estimate(const Options& options) {
         "--params tells no shape, and the time of a step follows from shapes: name a --model, or "
         "ask for the textbook's plan with --ideal");
   }
-  const plan::Estimate estimate = plan::estimate(request.run, plan::default_constants());
-  const PlanNotes notes = notes_of(request);
+  plan::EstimateOptions how;
+  how.explain = options.explain;
+  const plan::Estimate estimate = plan::estimate(request.run, plan::default_constants(), how);
+  PlanNotes notes = notes_of(request);
+  if (options.explain) {
+    const double tokens = static_cast<double>(request.run.recipe.global_batch) *
+                          static_cast<double>(request.run.recipe.seq_len);
+    explain(request, estimate.why, estimate.model_flops / tokens, estimate.tokens_per_s, notes);
+    notes.not_modelled = estimate.not_modelled;
+  }
   if (options.json) {
     fmt::print("{}\n", plan_json(request, estimate, notes).dump(2));
   } else {
@@ -64,7 +85,11 @@ int textbook(const Options& options) {
     }
   }
   const plan::Ideal ideal = plan::ideal(given);
-  const PlanNotes notes = notes_of(request);
+  PlanNotes notes = notes_of(request);
+  if (options.explain) {
+    explain(request, plan::explain(given, ideal), 6 * ideal.active, ideal.tokens_per_s, notes);
+    notes.not_modelled = plan::not_modelled(given);
+  }
   if (options.json) {
     fmt::print("{}\n", ideal_json(request, ideal, notes).dump(2));
   } else {
@@ -85,6 +110,8 @@ void add_plan_verb(CLI::App& app, int& status) {
   verb->add_option("--flops-per-gpu,--flops_per_gpu", options->flops_per_gpu,
                    "With --ideal, what a device reaches (the peak in bf16)")
       ->type_name("FLOP/S");
+  verb->add_flag("--explain", options->explain,
+                 "Every number with its formula and its values, and what is not modelled");
   verb->add_flag("--json", options->json, "Print one JSON object");
   verb->footer(
       "Exit status 3 when the layout does not fit in memory; everything is printed still.");

@@ -126,17 +126,11 @@ std::string notes_text(const PlanNotes& notes) {
     text += fmt::format("planned, not run by this version's engine: {}\n",
                         fmt::join(notes.not_run_yet, ", "));
   }
-  return text;
-}
-
-std::string reasons_text(const std::vector<plan::Reason>& why,
-                         const std::vector<std::string>& not_modelled) {
-  std::string text;
-  for (const plan::Reason& reason : why) {
-    text += fmt::format("{}\n  = {}\n  = {}\n", reason.quantity, reason.formula, reason.values);
+  for (const plan::Reason& reason : notes.why) {
+    text += fmt::format("\n{}\n  = {}\n  = {}\n", reason.quantity, reason.formula, reason.values);
   }
-  if (!not_modelled.empty()) text += "not modelled\n";
-  for (const std::string& what : not_modelled) text += "  " + what + '\n';
+  if (!notes.not_modelled.empty()) text += "\nnot modelled\n";
+  for (const std::string& what : notes.not_modelled) text += "  " + what + '\n';
   return text;
 }
 

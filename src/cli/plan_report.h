@@ -31,10 +31,8 @@ nlohmann::ordered_json plan_json(const PlanRequest& request, const plan::Estimat
 nlohmann::ordered_json case_json(const PlanRequest& request);
 nlohmann::ordered_json parameters_json(const plan::ParameterCounts& counts);
 nlohmann::ordered_json reasons_json(const std::vector<plan::Reason>& why);
-/// Warnings, what is not modelled and what the engine does not run, each on its line.
+/// Warnings, what the engine does not run, the reasons, and what is not modelled.
 std::string notes_text(const PlanNotes& notes);
-std::string reasons_text(const std::vector<plan::Reason>& why,
-                         const std::vector<std::string>& not_modelled);
 
 /// Days, hours of all devices together and their price for the tokens asked for.
 struct TrainingCost {

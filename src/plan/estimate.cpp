@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/explain.h"
 #include "plan/layer_time.h"
 #include "plan/parts.h"
 #include "plan/step.h"
@@ -55,6 +56,10 @@ Estimate estimate(const Case& run, const Constants& constants, const EstimateOpt
   result.hfu = result.hardware_flops / peak;
   result.tokens_per_s =
       static_cast<double>(run.recipe.global_batch * run.recipe.seq_len) / result.time.step_s;
+  if (options.explain) {
+    result.why = plan::explain(run, constants, result);
+    result.not_modelled = not_modelled(run);
+  }
   return result;
 }
 

@@ -1,0 +1,305 @@
+// Why parameters, memory and traffic are what they are.
+
+#include <algorithm>
+
+#include "plan/activations.h"
+#include "plan/parts.h"
+#include "plan/reasons.h"
+
+namespace tessera::plan {
+
+namespace {
+
+/// " / ranks", or nothing where nothing is shared.
+std::string over(int64_t ranks) {
+  return ranks > 1 ? " / " + term(ranks) : "";
+}
+
+int64_t expert_shards(const Layout& layout) {
+  if (layout.zero == 0) return 1;
+  if (layout.ep == 1) return layout.shards();
+  return std::max<int64_t>(layout.dp * layout.cp * layout.tp / layout.ep, 1);
+}
+
+/// Bytes of one kind of state, which ZeRO shares from a stage on.
+class States {
+ public:
+  States(const Case& run, const LocalParameters& local, Reasons& reasons)
+      : run_(run), local_(local), reasons_(reasons) {}
+
+  void add(const char* name, double bytes, int64_t from_stage, double result) {
+    const Layout& layout = run_.layout;
+    const bool shared = layout.zero >= from_stage;
+    const std::string formula = std::string("parameters of the device * bytes") +
+                                (shared ? " / ranks of a shard group" : "");
+    const int64_t shards = shared ? layout.shards() : 1;
+    const int64_t of_experts = shared ? expert_shards(layout) : 1;
+    std::string values;
+    if (run_.recipe.fine_tune != FineTune::full) {
+      values = expression(local_.trainable, " * ", bytes, over(shards));
+      if (from_stage == 3) {
+        values = expression(local_.total(), " * ", frozen_weight_bytes(run_.recipe), over(shards),
+                            " + ", values);
+      }
+    } else {
+      values = expression(local_.dense, " * ", bytes, over(shards));
+      if (local_.experts > 0) {
+        values += expression(" + ", local_.experts, " * ", bytes, over(of_experts));
+      }
+    }
+    const bool adapters = run_.recipe.fine_tune != FineTune::full;
+    reasons_.add(
+        std::string("memory_bytes_per_gpu.") + name,
+        adapters ? formula + ", of the adapters; weights of the frozen model besides" : formula,
+        values, result);
+  }
+
+ private:
+  const Case& run_;
+  const LocalParameters& local_;
+  Reasons& reasons_;
+};
+
+/// Micro-batches of a stage that the rank keeps at once: those of the schedule itself. Past a few
+/// times the ranks, more micro-batches do not add to it but in GPipe.
+double chunks_in_flight(const Case& run, int64_t rank) {
+  const Layout& layout = run.layout;
+  const int64_t micro_batches = num_micro_batches(run.recipe, layout);
+  if (layout.pp == 1) return 1;
+  if (layout.schedule == spec::ScheduleKind::gpipe) {
+    return static_cast<double>(micro_batches * layout.v);
+  }
+  const int64_t enough = 4 * layout.pp;
+  const int64_t taken =
+      micro_batches <= enough ? micro_batches : enough + micro_batches % layout.pp;
+  return static_cast<double>(
+      spec::peak_in_flight(spec::make_schedule(layout.schedule, layout.pp, layout.v, taken), rank));
+}
+
+void explain_activations(const Case& run, const Memory& memory, size_t rank, Reasons& reasons) {
+  const std::vector<Stage> stages = stages_of_rank(run, static_cast<int64_t>(rank));
+  double kept = 0, working = 0;
+  for (const Stage& stage : stages) {
+    const StageActivations activations = stage_activations(run, stage);
+    kept += activations.kept;
+    working = std::max(working, activations.working);
+  }
+  const double of_stage = kept / static_cast<double>(stages.size());
+  reasons.add("memory_bytes_per_gpu.activations",
+              "kept of a micro-batch in a stage * kept at once by the schedule + working memory of "
+              "a layer + logits",
+              expression(of_stage, " * ", chunks_in_flight(run, static_cast<int64_t>(rank)), " + ",
+                         working, " + ", memory.logits),
+              memory.activations);
+  if (memory.logits > 0) {
+    const double tokens = static_cast<double>(run.layout.micro_batch * run.recipe.seq_len) /
+                          static_cast<double>(run.layout.cp);
+    reasons.add("memory_bytes_per_gpu.logits",
+                "tokens of a micro-batch * rows of the vocabulary here * bytes of a logit",
+                expression(tokens, " * ", padded_vocabulary(run.model, run.layout.tp), " / ",
+                           run.layout.tp, " * ", run.stack.logit_bytes),
+                memory.logits);
+  }
+}
+
+}  // namespace
+
+void explain_parameters(const Case& run, Reasons& reasons) {
+  const Model& model = run.model;
+  const ParameterCounts counts = count_parameters(model);
+  const int64_t layers = model.dense.num_hidden_layers, sparse = model.layers_with_experts();
+  const int64_t experts = model.experts ? model.experts->count : 0;
+  const int64_t top_k = model.experts ? model.experts->top_k : 0;
+  const std::string outside =
+      expression(layers, " * ", counts.attention, " + ", layers - sparse, " * ", counts.mlp,
+                 sparse > 0 ? expression(" + ", sparse, " * ", counts.shared_experts) : "");
+  const auto routed = [&](int64_t number) {
+    return sparse > 0 ? expression(" + ", sparse, " * ", number, " * ", counts.expert) : "";
+  };
+  const int64_t positions = model.dense.architecture == spec::Architecture::gpt2
+                                ? model.dense.max_position_embeddings * model.dense.hidden_size
+                                : 0;
+  reasons.add(
+      "parameters.per_layer", "attention's products + the MLP's, or shared experts and router",
+      expression(counts.attention, " + ", counts.mlp > 0 ? counts.mlp : counts.shared_experts),
+      static_cast<double>(counts.attention +
+                          (counts.mlp > 0 ? counts.mlp : counts.shared_experts)));
+  reasons.add("parameters.without_norms",
+              "layers * attention + dense layers * MLP + routed and shared experts + embedding + "
+              "head + learned positions",
+              expression(outside, routed(experts), " + ", counts.embedding, " + ", counts.head,
+                         " + ", positions),
+              static_cast<double>(counts.without_norms));
+  reasons.add("parameters.total", "the same + norms and biases",
+              expression(counts.without_norms, " + ", counts.total - counts.without_norms),
+              static_cast<double>(counts.total));
+  reasons.add("parameters.matmul",
+              "those that a token is multiplied with: of experts its own, of "
+              "the embedding the head's use",
+              expression(outside, routed(top_k), " + ", counts.embedding),
+              static_cast<double>(counts.matmul));
+  reasons.add("parameters.active", "total - experts that a token does not go to",
+              expression(counts.total, " - ", sparse, " * ", experts - top_k, " * ", counts.expert),
+              static_cast<double>(counts.active));
+}
+
+void explain_memory(const Case& run, const Estimate& estimate, Reasons& reasons) {
+  const size_t rank = estimate.worst_rank;
+  const Memory& memory = estimate.memory[rank];
+  const LocalParameters local = parameters_of(run, stages_of_rank(run, static_cast<int64_t>(rank)));
+  const StateBytes bytes = bytes_per_parameter(run);
+  States states(run, local, reasons);
+  states.add("weights", bytes.weight, 3, memory.weights);
+  states.add("gradients", bytes.gradient, 2, memory.gradients);
+  states.add("optimizer", bytes.optimizer, 1, memory.optimizer);
+  explain_activations(run, memory, rank, reasons);
+  const std::string prefix = "memory_bytes_per_gpu.";
+  if (memory.gathered > 0) {
+    const double edge = local.largest_edge * bytes.weight;
+    const double unit = local.largest_unit * (2 * bytes.weight + bytes.gradient);
+    const double stays = memory.gathered - edge - unit;
+    reasons.add(
+        prefix + "gathered",
+        "largest layer * (2 weights + a gradient) + embedding or head + what stays whole",
+        expression(local.largest_unit, " * (2 * ", bytes.weight, " + ", bytes.gradient, ") + ",
+                   local.largest_edge, " * ", bytes.weight, " + ", std::max(stays, 0.0)),
+        memory.gathered);
+  }
+  if (memory.communication > 0) {
+    reasons.add(
+        prefix + "communication",
+        "4 messages between stages * tokens * width * bytes / tp with sequence parallelism",
+        expression("4 * ", run.layout.micro_batch * run.recipe.seq_len, " / ", run.layout.cp, " * ",
+                   run.model.dense.hidden_size, " * ", stream_bytes(run.recipe), " / ",
+                   run.layout.sequence_parallel ? run.layout.tp : 1),
+        memory.communication);
+  }
+  reasons.add(prefix + "runtime", "context and buffers + the allocator's share of everything else",
+              expression(run.stack.runtime_bytes, " + ", run.stack.allocator_loss, " * ",
+                         memory.total() - memory.runtime),
+              memory.runtime);
+  reasons.add(prefix + "state", "weights + gradients + optimizer",
+              expression(memory.weights, " + ", memory.gradients, " + ", memory.optimizer),
+              memory.state());
+  reasons.add(prefix + "total",
+              "state + activations + gathered + communication + runtime; it fits where it is at "
+              "most the " +
+                  term(static_cast<double>(run.cluster.device.memory_bytes)) + " of a device",
+              expression(memory.state(), " + ", memory.activations, " + ", memory.gathered, " + ",
+                         memory.communication, " + ", memory.runtime),
+              memory.total());
+}
+
+namespace {
+
+/// What a rank of so many sends of a buffer around a ring: "(n - 1) / n * bytes".
+std::string ring(const std::string& bytes, int64_t ranks) {
+  return expression("(", ranks, " - 1) / ", ranks, " * ", bytes);
+}
+
+void explain_dp(const Case& run, const Estimate& estimate, Reasons& reasons) {
+  const Layout& layout = run.layout;
+  const bool whole = run.recipe.fine_tune == FineTune::full;
+  double most = 0, frozen = 0;
+  for (int64_t rank = 0; rank < layout.pp; ++rank) {
+    const LocalParameters local = parameters_of(run, stages_of_rank(run, rank));
+    most = std::max(most, whole ? local.dense : local.trainable);
+    frozen = std::max(frozen, local.total());
+  }
+  const std::string gradients = expression(most, " * ", run.recipe.gradient_bytes);
+  const std::string weights = expression(most, " * ", stream_bytes(run.recipe));
+  const int64_t data = layout.dp * layout.cp, shards = layout.shards();
+  const std::string replicas = expression(
+      "2 * ", ring(expression(gradients, " / ", shards), std::max<int64_t>(data / shards, 1)));
+  const int64_t micro_batches = estimate.micro_batches;
+  const char* quantity = "traffic_bytes_per_gpu_per_step.dp";
+  if (layout.zero == 0) {
+    reasons.add(quantity, "all-reduce by a ring: 2 (n - 1) / n * gradients",
+                expression("2 * ", ring(gradients, data)), estimate.traffic.dp);
+  } else if (layout.zero < 3) {
+    reasons.add(
+        quantity,
+        "reduce-scatter of gradients + all-gather of weights, (n - 1) / n each, + all-reduce "
+        "between shard groups",
+        expression(ring(gradients, shards), " + ", ring(weights, shards), " + ", replicas),
+        estimate.traffic.dp);
+  } else {
+    const std::string gathered =
+        whole ? weights : expression(frozen, " * ", frozen_weight_bytes(run.recipe));
+    const int64_t gathers = layout.reshard_after_forward ? 2 * micro_batches : 1;
+    reasons.add(
+        quantity,
+        "gathers of weights, forward and backward of every micro-batch, + reduce-scatters of "
+        "gradients + all-reduce between shard groups",
+        expression(gathers, " * ", ring(gathered, shards), " + ", micro_batches, " * ",
+                   ring(gradients, shards), " + ", replicas),
+        estimate.traffic.dp);
+  }
+}
+
+}  // namespace
+
+void explain_traffic(const Case& run, const Estimate& estimate, Reasons& reasons) {
+  const Layout& layout = run.layout;
+  const Traffic& traffic = estimate.traffic;
+  const std::string prefix = "traffic_bytes_per_gpu_per_step.";
+  if (traffic.dp > 0) explain_dp(run, estimate, reasons);
+  int64_t layers = 0;
+  for (int64_t rank = 0; rank < layout.pp; ++rank) {
+    int64_t here = 0;
+    for (const Stage& stage : stages_of_rank(run, rank)) here += stage.layers();
+    layers = std::max(layers, here);
+  }
+  const std::string stream =
+      expression(layout.micro_batch * run.recipe.seq_len, " / ", layout.cp, " * ",
+                 run.model.dense.hidden_size, " * ", stream_bytes(run.recipe));
+  const bool full = layout.recompute == spec::Recompute::full;
+  const int64_t micro_batches = estimate.micro_batches;
+  if (traffic.tp > 0) {
+    reasons.add(
+        prefix + "tp",
+        "micro-batches * layers * all-reduces of a layer * 2 (t - 1) / t * tokens * width * "
+        "bytes",
+        expression(micro_batches, " * ", layers, " * ", full ? 6 : 4, " * 2 * ",
+                   ring(stream, layout.tp)),
+        traffic.tp);
+  }
+  if (traffic.pp > 0) {
+    const int64_t sends = 2 * layout.v - (layout.pp == 2 ? 1 : 0);
+    reasons.add(prefix + "pp",
+                "micro-batches * messages of the busiest rank * tokens * width * bytes / tp with "
+                "sequence parallelism",
+                expression(micro_batches, " * ", sends, " * ", stream, " / ",
+                           layout.sequence_parallel ? layout.tp : 1),
+                traffic.pp);
+  }
+  if (traffic.cp > 0) {
+    const std::string keys_values =
+        expression(layout.micro_batch * run.recipe.seq_len, " * 2 * ",
+                   run.model.dense.num_key_value_heads * run.model.dense.head_dim, " / ", layout.tp,
+                   " * ", stream_bytes(run.recipe));
+    reasons.add(prefix + "cp",
+                "micro-batches * layers * ways through a layer * (c - 1) / c * bytes of keys and "
+                "values",
+                expression(micro_batches, " * ", layers, " * ", full ? 4 : 3, " * ",
+                           ring(keys_values, layout.cp)),
+                traffic.cp);
+  }
+  if (traffic.ep > 0) {
+    int64_t sparse = 0;
+    for (int64_t rank = 0; rank < layout.pp; ++rank) {
+      int64_t here = 0;
+      for (const Stage& stage : stages_of_rank(run, rank)) here += stage.expert_layers;
+      sparse = std::max(sparse, here);
+    }
+    reasons.add(
+        prefix + "ep",
+        "micro-batches * layers with experts * 4 exchanges * (e - 1) / e * copies of tokens",
+        expression(
+            micro_batches, " * ", sparse, " * 4 * ",
+            ring(expression(stream, " * ", run.model.experts->top_k, " / ", layout.tp), layout.ep)),
+        traffic.ep);
+  }
+}
+
+}  // namespace tessera::plan
