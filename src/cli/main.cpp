@@ -86,6 +86,7 @@ int main(int argc, char** argv) {
   cli::add_schedule_verb(app, status);
   cli::add_exact_verb(app, status);
   cli::add_plan_verb(app, status);
+  cli::add_simulate_verb(app, status);
   cli::add_bench_verb(app, status);
 
   try {

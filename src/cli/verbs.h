@@ -40,6 +40,7 @@ void add_config_import_action(CLI::App& config_verb, int& status);
 void add_schedule_verb(CLI::App& app, int& status);
 void add_exact_verb(CLI::App& app, int& status);
 void add_plan_verb(CLI::App& app, int& status);
+void add_simulate_verb(CLI::App& app, int& status);
 void add_bench_verb(CLI::App& app, int& status);
 /// `tessera bench comm`, an action of the bench verb.
 void add_bench_comm_action(CLI::App& bench_verb, int& status);
