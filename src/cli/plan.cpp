@@ -31,6 +31,10 @@ PlanNotes notes_of(const PlanRequest& request) {
   return notes;
 }
 
+plan::TrainingPlan training_of(const PlanRequest& request) {
+  return {request.parameters, request.tokens, request.tuned_batch};
+}
+
 /// The reasons of a plan, and those of a training on its tokens where some were given.
 void explain(const PlanRequest& request, std::vector<plan::Reason> why, double flops_per_token,
              double tokens_per_s, PlanNotes& notes) {
@@ -58,6 +62,7 @@ int estimate(const Options& options) {
   how.explain = options.explain;
   const plan::Estimate estimate = plan::estimate(request.run, plan::default_constants(), how);
   PlanNotes notes = notes_of(request);
+  notes.warnings = plan::warnings(request.run, estimate, training_of(request));
   if (options.explain) {
     const double tokens = static_cast<double>(request.run.recipe.global_batch) *
                           static_cast<double>(request.run.recipe.seq_len);
@@ -86,6 +91,7 @@ int textbook(const Options& options) {
   }
   const plan::Ideal ideal = plan::ideal(given);
   PlanNotes notes = notes_of(request);
+  notes.warnings = plan::warnings(given, ideal, training_of(request));
   if (options.explain) {
     explain(request, plan::explain(given, ideal), 6 * ideal.active, ideal.tokens_per_s, notes);
     notes.not_modelled = plan::not_modelled(given);

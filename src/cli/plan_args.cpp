@@ -32,13 +32,14 @@ constexpr const char* kWhat = "What is trained";
 constexpr const char* kWhere = "On which machines";
 constexpr const char* kHow = "Layout (left out: 1, none or 0)";
 
-constexpr std::array<Flag, 33> kFlags = {{
+constexpr std::array<Flag, 34> kFlags = {{
     {"model", "NAME|FOLDER|FILE", "A preset, a Hugging Face folder, or a TOML file with [model]",
      kWhat},
     {"params", "N", "A model of so many parameters and no shape, for --ideal: 7e9, 13B", kWhat},
     {"tokens", "N", "Tokens to train on: 2e12, 2T", kWhat},
     {"seq-len", "N", "Tokens of a sequence (4096, or what the model's positions reach)", kWhat},
     {"global-batch", "N", "Sequences of a step (micro-batch times accumulate times dp)", kWhat},
+    {"tuned-batch", "N", "Sequences a step that the learning rate was chosen for", kWhat},
     {"precision", "FORMAT", "Of products: bf16, fp16, fp32, fp8 or fp4 (bf16)", kWhat},
     {"gradient-dtype", "TYPE", "Of gradients in memory: fp32, bf16 or fp16 (the stack's)", kWhat},
     {"optimizer", "NAME", "adamw, adam8bit, muon or sgd (adamw)", kWhat},
@@ -328,7 +329,8 @@ void Reader::check_layout() {
     run.model.dense.intermediate_size = run.layout.tp;
     run.model.dense.num_hidden_layers = run.layout.stages();
   }
-  for (Violation violation : plan::mistakes(run.model, run.recipe, run.cluster, run.layout)) {
+  for (Violation violation :
+       plan::mistakes(run.model, run.recipe, run.cluster, run.layout, plan::UnevenBatches::taken)) {
     violation.where = "--" + violation.key;
     violations_.push_back(std::move(violation));
   }

@@ -229,7 +229,7 @@ Json ideal_json(const PlanRequest& request, const Ideal& ideal, const PlanNotes&
                {"train_days", of_tokens(cost.days)},
                {"gpu_hours", of_tokens(cost.gpu_hours)},
                {"cost_usd", of_tokens(cost.usd)},
-               {"warnings", notes.warnings},
+               {"warnings", warnings_json(notes.warnings)},
                {"not_run_yet", notes.not_run_yet},
                {"why", reasons_json(notes.why)},
                {"not_modelled", notes.not_modelled}});

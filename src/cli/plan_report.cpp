@@ -121,7 +121,7 @@ TrainingCost training_cost(const PlanRequest& request, double tokens_per_s) {
 
 std::string notes_text(const PlanNotes& notes) {
   std::string text;
-  for (const std::string& warning : notes.warnings) text += "warning: " + warning + '\n';
+  for (const plan::Warning& warning : notes.warnings) text += "warning: " + warning.text + '\n';
   if (!notes.not_run_yet.empty()) {
     text += fmt::format("planned, not run by this version's engine: {}\n",
                         fmt::join(notes.not_run_yet, ", "));
@@ -173,6 +173,12 @@ Json parameters_json(const plan::ParameterCounts& counts) {
           {"matmul", counts.matmul}, {"per_layer", counts.attention + mlp},
           {"active", counts.active}, {"attention_per_layer", counts.attention},
           {"mlp_per_layer", mlp}};
+}
+
+Json warnings_json(const std::vector<plan::Warning>& warnings) {
+  Json list = Json::array();
+  for (const plan::Warning& warning : warnings) list.push_back(warning.text);
+  return list;
 }
 
 Json reasons_json(const std::vector<plan::Reason>& why) {
@@ -233,7 +239,7 @@ Json plan_json(const PlanRequest& request, const Estimate& estimate, const PlanN
        {"train_days", of_tokens(cost.days)},
        {"gpu_hours", of_tokens(cost.gpu_hours)},
        {"cost_usd", of_tokens(cost.usd)},
-       {"warnings", notes.warnings},
+       {"warnings", warnings_json(notes.warnings)},
        {"not_run_yet", notes.not_run_yet},
        {"why", reasons_json(notes.why)},
        {"not_modelled", notes.not_modelled}});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/plan_args.h"
+#include "plan/warnings.h"
 
 namespace tessera::cli {
 
@@ -15,7 +16,7 @@ std::string plan_title(const PlanRequest& request);
 
 /// What is not a figure: the keys of both kinds of plan.
 struct PlanNotes {
-  std::vector<std::string> warnings;
+  std::vector<plan::Warning> warnings;
   std::vector<std::string> not_run_yet;
   std::vector<plan::Reason> why;  ///< where asked for
   std::vector<std::string> not_modelled;
@@ -30,6 +31,8 @@ nlohmann::ordered_json plan_json(const PlanRequest& request, const plan::Estimat
 /// Parts that the textbook's report has too.
 nlohmann::ordered_json case_json(const PlanRequest& request);
 nlohmann::ordered_json parameters_json(const plan::ParameterCounts& counts);
+/// Their texts.
+nlohmann::ordered_json warnings_json(const std::vector<plan::Warning>& warnings);
 nlohmann::ordered_json reasons_json(const std::vector<plan::Reason>& why);
 /// Warnings, what the engine does not run, the reasons, and what is not modelled.
 std::string notes_text(const PlanNotes& notes);

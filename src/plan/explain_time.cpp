@@ -14,8 +14,10 @@ namespace tessera::plan {
 void explain_pipeline(const Layout& layout, const Recipe& recipe, Reasons& reasons) {
   const int64_t micro_batches = num_micro_batches(recipe, layout);
   const Ticks ticks = ticks_of(layout, micro_batches);
+  const bool even = recipe.global_batch % (layout.dp * layout.micro_batch) == 0;
   reasons.add("pipeline.micro_batches", "global batch / replicas / micro-batch, rounded up",
-              expression(recipe.global_batch, " / ", layout.dp, " / ", layout.micro_batch),
+              even ? expression(recipe.global_batch, " / ", layout.dp, " / ", layout.micro_batch)
+                   : expression(micro_batches),
               static_cast<double>(micro_batches));
   reasons.add("pipeline.busy_ticks", "micro-batches * (1 forward + 2 backward)",
               expression(micro_batches, " * (1 + 2)"), ticks.busy);

@@ -58,6 +58,7 @@ class Checker {
  public:
   Checker(const Model& model, const Recipe& recipe, const Cluster& cluster, const Layout& layout)
       : model_(model), recipe_(recipe), cluster_(cluster), layout_(layout) {}
+  void take_uneven_batches() { uneven_ = true; }
 
   std::vector<spec::Violation> run() {
     check_positive();
@@ -157,7 +158,7 @@ class Checker {
           "is more replicas than the " + std::to_string(recipe_.global_batch) +
               " sequences of a global batch",
           "at most " + std::to_string(recipe_.global_batch));
-    } else if (recipe_.global_batch % (layout_.dp * layout_.micro_batch) != 0) {
+    } else if (!uneven_ && recipe_.global_batch % (layout_.dp * layout_.micro_batch) != 0) {
       add("micro-batch", layout_.micro_batch,
           "times dp = " + std::to_string(layout_.dp) + " does not divide the global batch of " +
               std::to_string(recipe_.global_batch),
@@ -196,14 +197,18 @@ class Checker {
   const Recipe& recipe_;
   const Cluster& cluster_;
   const Layout& layout_;
+  bool uneven_ = false;
   std::vector<spec::Violation> found_;
 };
 
 }  // namespace
 
 std::vector<spec::Violation> mistakes(const Model& model, const Recipe& recipe,
-                                      const Cluster& cluster, const Layout& layout) {
-  return Checker(model, recipe, cluster, layout).run();
+                                      const Cluster& cluster, const Layout& layout,
+                                      UnevenBatches uneven) {
+  Checker checker(model, recipe, cluster, layout);
+  if (uneven == UnevenBatches::taken) checker.take_uneven_batches();
+  return checker.run();
 }
 
 std::vector<int64_t> blocks_of_stages(const Model& model, const Layout& layout) {

@@ -57,10 +57,15 @@ struct Recipe {
 /// Micro-batches that a replica takes in a step.
 int64_t num_micro_batches(const Recipe& recipe, const Layout& layout);
 
+/// Whether replicas may take shares of the batch that differ, and smaller last micro-batches. The
+/// engine does; most others do not, and a search has no use for them.
+enum class UnevenBatches : uint8_t { refused, taken };
+
 /// Everything that makes the layout impossible, each with its nearest legal values; empty: legal.
 /// Memory is not asked here.
 std::vector<spec::Violation> mistakes(const Model& model, const Recipe& recipe,
-                                      const Cluster& cluster, const Layout& layout);
+                                      const Cluster& cluster, const Layout& layout,
+                                      UnevenBatches uneven = UnevenBatches::refused);
 
 /// The blocks of every stage, [pp · v]: those given, or even, the middle ones with one more.
 std::vector<int64_t> blocks_of_stages(const Model& model, const Layout& layout);
