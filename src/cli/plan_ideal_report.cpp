@@ -35,9 +35,10 @@ std::string parameters_text(const PlanRequest& request, const Ideal& ideal) {
   } else {
     text += '\n';
   }
-  const plan::Layout& layout = request.run.layout;
-  return text + fmt::format("  a GPU holds 1/{} of them, {:.4g}\n", layout.tp * layout.pp,
-                            ideal.parameters_per_device);
+  const int64_t parts = request.run.layout.tp * request.run.layout.pp;
+  if (parts == 1) return text;
+  return text +
+         fmt::format("  a GPU holds 1/{} of them, {:.4g}\n", parts, ideal.parameters_per_device);
 }
 
 std::string state_text(const Ideal& ideal) {
@@ -59,8 +60,11 @@ std::string state_text(const Ideal& ideal) {
         "{}\n",
         ideal.unsharded_state / memory.state(), gb(ideal.state_floor));
   }
-  text += fmt::format("activations  {}; with the state {}: {}\n", gb(memory.activations),
-                      gb(memory.total()), ideal.fits ? "fits" : "does not fit");
+  const char* verdict = ideal.fits ? "fits" : "does not fit";
+  text += memory.activations > 0
+              ? fmt::format("activations  {}; with the state {}: {}\n", gb(memory.activations),
+                            gb(memory.total()), verdict)
+              : fmt::format("  {} before activations, which follow from a shape\n", verdict);
   return text + (ideal.smallest_tp > 0
                      ? fmt::format("  smallest tp whose state fits: {}\n", ideal.smallest_tp)
                      : "  no tp within a node has a state that fits\n");
@@ -90,7 +94,7 @@ std::string traffic_text(const PlanRequest& request, const Ideal& ideal) {
     text += fmt::format("pp sends {} a GPU a step; {} a boundary and micro-batch\n",
                         gb(ideal.pp.bytes), plan::bytes_text(ideal.pp_boundary.bytes));
   }
-  return text;
+  return text.empty() ? text : text + '\n';
 }
 
 std::string time_text(const PlanRequest& request, const Ideal& ideal) {
@@ -186,8 +190,8 @@ Json own_json(const Ideal& ideal) {
 
 std::string ideal_text(const PlanRequest& request, const Ideal& ideal, const PlanNotes& notes) {
   return "by the textbook: " + plan_title(request) + '\n' + parameters_text(request, ideal) + '\n' +
-         state_text(ideal) + '\n' + traffic_text(request, ideal) + '\n' +
-         time_text(request, ideal) + notes_text(notes);
+         state_text(ideal) + '\n' + traffic_text(request, ideal) + time_text(request, ideal) +
+         notes_text(notes);
 }
 
 Json ideal_json(const PlanRequest& request, const Ideal& ideal, const PlanNotes& notes) {

@@ -46,7 +46,7 @@ std::string memory_text(const Case& run, const Estimate& estimate) {
 }
 
 std::string traffic_text(const plan::Traffic& traffic) {
-  std::string text = "traffic of the busiest GPU in a step\n";
+  std::string text;
   for (const auto& [axis, bytes] : {std::pair{"dp", traffic.dp},
                                     {"tp", traffic.tp},
                                     {"pp", traffic.pp},
@@ -54,7 +54,7 @@ std::string traffic_text(const plan::Traffic& traffic) {
                                     {"ep", traffic.ep}}) {
     if (bytes > 0) text += fmt::format("  {:<16}{}\n", axis, gb(bytes));
   }
-  return text;
+  return text.empty() ? text : "traffic of the busiest GPU in a step\n" + text + '\n';
 }
 
 std::string pipeline_text(const Case& run, const Estimate& estimate) {
@@ -120,7 +120,7 @@ TrainingCost training_cost(const PlanRequest& request, double tokens_per_s) {
 }
 
 std::string notes_text(const PlanNotes& notes) {
-  std::string text;
+  std::string text = notes.warnings.empty() && notes.not_run_yet.empty() ? "" : "\n";
   for (const plan::Warning& warning : notes.warnings) text += "warning: " + warning.text + '\n';
   if (!notes.not_run_yet.empty()) {
     text += fmt::format("planned, not run by this version's engine: {}\n",
@@ -141,7 +141,7 @@ std::string plan_text(const PlanRequest& request, const Estimate& estimate,
   text += fmt::format("{:.4g} parameters, {:.4g} of them active\n\n",
                       static_cast<double>(counts.total), static_cast<double>(counts.active));
   text += memory_text(request.run, estimate) + '\n';
-  text += traffic_text(estimate.traffic) + '\n';
+  text += traffic_text(estimate.traffic);
   text += pipeline_text(request.run, estimate) + '\n';
   text += time_text(estimate);
   if (request.tokens > 0) {

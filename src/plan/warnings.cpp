@@ -153,23 +153,26 @@ class Warner {
   }
 
   void uneven_stages(const Estimate& estimate) {
-    constexpr double kMuch = 1.2;
+    constexpr double kMuch = 1.1;
+    std::vector<int64_t> layers;
+    for (int64_t rank = 0; rank < layout_.pp; ++rank) {
+      layers.push_back(0);
+      for (const Stage& stage : stages_of_rank(run_, rank)) layers.back() += stage.layers();
+    }
     const auto ranks = static_cast<double>(estimate.memory.size());
     const double sum = std::accumulate(
         estimate.memory.begin(), estimate.memory.end(), 0.0,
         [](double so_far, const Memory& memory) { return so_far + memory.total(); });
     const double most = estimate.memory[estimate.worst_rank].total();
-    if (layout_.pp == 1 || most < kMuch * sum / ranks) return;
-    int64_t layers = 0;
-    for (const Stage& stage : stages_of_rank(run_, static_cast<int64_t>(estimate.worst_rank))) {
-      layers += stage.layers();
-    }
+    const auto [least, greatest] = std::minmax_element(layers.begin(), layers.end());
+    if (*least == *greatest || most < kMuch * sum / ranks) return;
     add(WarningKind::uneven_stages,
         "pipeline rank " + count(static_cast<int64_t>(estimate.worst_rank)) + ", with " +
-            count(layers) + " of " + count(run_.model.dense.num_hidden_layers) +
-            " layers, holds most: " + bytes_text(most) + ", " +
-            percent_text(most * ranks / sum - 1) + " more than the mean of all, " +
-            bytes_text(sum / ranks) + "; an average says too little");
+            count(layers[estimate.worst_rank]) + " of " +
+            count(run_.model.dense.num_hidden_layers) + " layers, holds most: " + bytes_text(most) +
+            ", " + percent_text(most * ranks / sum - 1) + " more than the mean of all, " +
+            bytes_text(sum / ranks) + "; ranks have from " + count(*least) + " to " +
+            count(*greatest) + " layers");
   }
 
   void long_sequences() {

@@ -130,6 +130,7 @@ TEST(Warnings, NameTheWorstRankOfUnevenStages) {
   Case run = run_of("llama-2-7b");
   run.layout.pp = 4;
   run.recipe.global_batch = 32;
+  EXPECT_EQ(warned(run, WarningKind::uneven_stages), "");
   run.layout.layers_per_stage = {4, 4, 4, 20};
   EXPECT_THAT(
       warned(run, WarningKind::uneven_stages),

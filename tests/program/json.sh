@@ -21,6 +21,8 @@ quiet data encode toy.jsonl --json
 quiet schedule show toy.toml --json
 quiet exact --json
 quiet simulate --model gpt2-124m --gpus 8 --mtbf-hours 100 --json
+quiet plan --model llama-2-7b --gpus 8 --zero 3 --recompute full --explain --json
+quiet plan --ideal --params 7e9 --gpus 8 --zero 1 --json
 quiet bench step toy.toml --steps 1 --json
 quiet bench gemm toy.toml --repetitions 1 --json
 "$program" launch --nproc-per-node 2 -- train toy.toml --run-dir run2 --json >out 2>err
