@@ -9,6 +9,7 @@
 #include "cli/plan_args.h"
 #include "cli/plan_ideal_report.h"
 #include "cli/plan_report.h"
+#include "cli/plan_search.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "plan/explain.h"
@@ -19,6 +20,7 @@ namespace {
 
 struct Options {
   PlanArgs args;
+  PlanSearchOptions search;
   bool ideal = false;
   std::string flops_per_gpu;
   bool explain = false;
@@ -111,6 +113,7 @@ void add_plan_verb(CLI::App& app, int& status) {
       app.add_subcommand("plan", "predict a run's memory, traffic and time on any cluster");
   const auto options = std::make_shared<Options>();
   options->args.add_to(*verb);
+  options->search.add_to(*verb);
   verb->add_flag("--ideal", options->ideal,
                  "The textbook's plan: 6 N D FLOPs, even division, no loss but the bubble");
   verb->add_option("--flops-per-gpu,--flops_per_gpu", options->flops_per_gpu,
@@ -121,8 +124,13 @@ void add_plan_verb(CLI::App& app, int& status) {
   verb->add_flag("--json", options->json, "Print one JSON object");
   verb->footer(
       "Exit status 3 when the layout does not fit in memory; everything is printed still.");
-  verb->callback(
-      [options, &status] { status = options->ideal ? textbook(*options) : estimate(*options); });
+  verb->callback([options, &status] {
+    if (options->search.any()) {
+      status = plan_search(options->args, options->search, options->json);
+    } else {
+      status = options->ideal ? textbook(*options) : estimate(*options);
+    }
+  });
 }
 
 }  // namespace tessera::cli

@@ -1,5 +1,6 @@
 #include "plan/emit.h"
 
+#include <algorithm>
 #include <string>
 
 #include "plan/emit_systems.h"
@@ -19,7 +20,12 @@ namespace {
 /// Of the layout and the recipe; the device is another one in any case.
 std::vector<std::string> not_run_on_a_host(Case run) {
   run.cluster.device.family = Family::host;
-  return not_run_yet(run);
+  std::vector<std::string> missing = not_run_yet(run);
+  const std::vector<int64_t> blocks = blocks_of_stages(run.model, run.layout);
+  if (std::find(blocks.begin(), blocks.end() - 1, 0) != blocks.end() - 1) {
+    missing.emplace_back("a stage without a layer but the last");
+  }
+  return missing;
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ class Cells {
         case Knob::cp:
           return value > 1 && space_.recipe.seq_len / value < kLeastTokens;
         case Knob::pp:
-          return value > space_.model.dense.num_hidden_layers;
+          return value > space_.model.dense.num_hidden_layers + 2;
         default:
           return false;
       }
@@ -88,8 +88,12 @@ class Cells {
     return values;
   }
 
+  bool is_legal(const Layout& layout) const {
+    return mistakes(space_.model, space_.recipe, space_.cluster, layout).empty();
+  }
+
   /// Asks for everything that degrees decide; the rest is legal as it is enumerated.
-  bool legal(const Layout& layout) {
+  bool legal_degrees(const Layout& layout) {
     const std::vector<spec::Violation> found =
         mistakes(space_.model, space_.recipe, space_.cluster, layout);
     if (found.empty()) return true;
@@ -113,7 +117,7 @@ class Cells {
     cell.degrees.pp = pp;
     cell.degrees.dp = dp;
     cell.degrees.ep = ep;
-    if (!legal(cell.degrees)) return;
+    if (!legal_degrees(cell.degrees)) return;
     add_pipelinings(cell);
     add_flavors(cell);
     add_shardings(cell);
@@ -144,10 +148,13 @@ class Cells {
         }
       }
       for (const int64_t v : chunks) {
-        const bool fits = pp * v <= layers && (pp == 1 ? v == 1 : spec::takes_chunks(kind, v));
+        Layout layout = cell.degrees;
+        layout.schedule = kind;
+        layout.v = v;
         // On one rank all schedules are the same: the first stands for them.
         const bool again = pp == 1 && !cell.pipelinings.empty();
-        if (fits && !again && allowed(Knob::v, v)) cell.pipelinings.push_back({kind, v});
+        if (!again && allowed(Knob::v, v) && is_legal(layout))
+          cell.pipelinings.push_back({kind, v});
       }
     }
     if (pp == 1 && !cell.pipelinings.empty() && space_.values(Knob::schedule).empty()) {
@@ -161,7 +168,7 @@ class Cells {
       if (parallel && cell.degrees.tp == 1) continue;
       Layout layout = cell.degrees;
       layout.sequence_parallel = parallel;
-      if (!mistakes(space_.model, space_.recipe, space_.cluster, layout).empty()) continue;
+      if (!is_legal(layout)) continue;
       for (const auto recompute :
            {spec::Recompute::none, spec::Recompute::selective, spec::Recompute::full}) {
         if (!allowed(Knob::recompute, static_cast<int64_t>(recompute))) continue;
