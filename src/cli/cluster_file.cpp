@@ -34,6 +34,13 @@ Field number(std::string_view key, std::function<double*(Cluster&)> field) {
   return made;
 }
 
+/// One that is divided by.
+Field rate(std::string_view key, std::function<double*(Cluster&)> field) {
+  Field made = number(key, std::move(field));
+  made.least = 1;
+  return made;
+}
+
 Field count(std::string_view key, std::function<int64_t*(Cluster&)> field) {
   Field made;
   made.key = key;
@@ -57,19 +64,20 @@ const std::vector<Field>& fields() {
       number("cluster.usd_per_device_hour", [](Cluster& c) { return &c.usd_per_device_hour; }),
       text("device.name", [](Cluster& c) { return &c.device.name; }),
       number("device.fp32_flops", [](Cluster& c) { return &c.device.fp32_flops; }),
-      number("device.bf16_flops", [](Cluster& c) { return &c.device.bf16_flops; }),
+      rate("device.bf16_flops", [](Cluster& c) { return &c.device.bf16_flops; }),
       number("device.fp8_flops", [](Cluster& c) { return &c.device.fp8_flops; }),
       number("device.fp4_flops", [](Cluster& c) { return &c.device.fp4_flops; }),
       count("device.memory_bytes", [](Cluster& c) { return &c.device.memory_bytes; }),
-      number("device.memory_bytes_per_s", [](Cluster& c) { return &c.device.memory_bytes_per_s; }),
+      rate("device.memory_bytes_per_s", [](Cluster& c) { return &c.device.memory_bytes_per_s; }),
       count("device.units", [](Cluster& c) { return &c.device.units; }),
-      number("intra.bytes_per_s", [](Cluster& c) { return &c.intra.bytes_per_s; }),
+      rate("intra.bytes_per_s", [](Cluster& c) { return &c.intra.bytes_per_s; }),
       number("intra.latency_s", [](Cluster& c) { return &c.intra.latency_s; }),
-      number("inter.bytes_per_s", [](Cluster& c) { return &c.inter.bytes_per_s; }),
+      rate("inter.bytes_per_s", [](Cluster& c) { return &c.inter.bytes_per_s; }),
       number("inter.latency_s", [](Cluster& c) { return &c.inter.latency_s; }),
   };
   return all;
 }
+constexpr double kMost = 1e30;
 constexpr std::string_view kBase = "cluster.base", kFamily = "device.family";
 
 /// Presets that begin like the name, or the nearest, or all.
@@ -174,8 +182,9 @@ class ClusterReader {
       return;
     }
     const std::optional<double> value = number_of(leaf);
-    if (!value || !(*value >= field->least) || *value > 1e30) {
-      return add(leaf, field->count ? "is not a number of at least 1" : "is not a number from 0 up",
+    if (!value || !(*value >= field->least) || *value > kMost) {
+      return add(leaf,
+                 field->least > 0 ? "is not a number of at least 1" : "is not a number from 0 up",
                  "");
     }
     if (field->count) {
@@ -261,7 +270,8 @@ void parse_links(const std::string& toml, const std::string& where, Cluster& clu
       if (link == nullptr) {
         violations.push_back({"link.name", name, "does not say where the link is",
                               "intra, shm, thread, inter or mpi", where});
-      } else if (read.latency_s < 0 || !(read.bytes_per_s > 0)) {
+      } else if (!(read.latency_s >= 0) || !(read.bytes_per_s > 0) || read.latency_s > kMost ||
+                 read.bytes_per_s > kMost) {
         violations.push_back({"link", name, "needs a latency_s from 0 up and bytes_per_s above 0",
                               "the file that tessera bench comm --links writes", where});
       } else {

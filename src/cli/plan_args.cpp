@@ -241,6 +241,10 @@ void Reader::read_cluster() {
   cluster.devices_per_node = count("gpus-per-node", cluster.devices_per_node, 1, 1 << 20);
   if (has("intra-bandwidth")) cluster.intra.bytes_per_s = number("intra-bandwidth", "450e9");
   if (has("inter-bandwidth")) cluster.inter.bytes_per_s = number("inter-bandwidth", "50e9");
+  const plan::Format format = request_.run.recipe.format;
+  if (cluster.device.peak(format) <= 0) {
+    add("precision", "is a format that the " + cluster.device.name + " has no rate of", "bf16");
+  }
   if (has("usd-per-gpu-hour")) cluster.usd_per_device_hour = number("usd-per-gpu-hour", "2.5");
 }
 

@@ -67,6 +67,11 @@ class IdealReasons {
     std::string formula, values;
     switch (layout_.recompute) {
       case spec::Recompute::none:
+        if (run_.stack.flash_attention) {
+          formula = "L/p * in flight * s b h (10 + 24/t); fused attention keeps no scores";
+          values = expression(layers, " * ", products);
+          break;
+        }
         formula = "L/p * in flight * s b h (10 + 24/t + 5 a s / (h t)), with attention's scores";
         values =
             expression(layers, " * (", products, " + 5 * ", run_.model.dense.num_attention_heads,

@@ -123,6 +123,11 @@ TEST(PlanArgs, AnOpenLayoutNeedsOnlyTheDevices) {
   EXPECT_THROW(read("--model llama-3-405b", LayoutFlags::open), core::ConfigError);
 }
 
+TEST(PlanArgs, RefuseAFormatThatTheDeviceDoesNotHave) {
+  EXPECT_THAT(refusal("--model llama-2-7b --cluster tpu-v5p --precision fp32"),
+              HasSubstr("TPU-v5p has no rate of"));
+}
+
 TEST(PlanArgs, NumbersMayHaveAUnit) {
   EXPECT_EQ(read("--params 1.5B --tokens 300B").parameters, 1.5e9);
   EXPECT_EQ(read("--params 1T").parameters, 1e12);

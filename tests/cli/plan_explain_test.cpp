@@ -106,6 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
         "--model deepseek-v3 --cluster h800 --gpus 2048 --pp 16 --ep 64 --zero 1 --accumulate 60 "
         "--optimizer muon",
         "--model qwen3-30b-a3b --gpus 16 --tp 2 --optimizer adam8bit", "--ideal --model llama-2-7b",
+        "--ideal --model gpt3-175b --gpus 64 --tp 8 --pp 8 --stack megatron-lm-2021",
         "--ideal --model llama-2-7b --gpus 256 --tp 8 --pp 4 --zero 1 --accumulate 128",
         "--ideal --flops-per-gpu 150e12 --params 7.5e9 --gpus 64 --zero 2",
         "--ideal --model llama-3-70b --gpus 64 --zero 3 --shard 16 --recompute selective",
