@@ -16,6 +16,7 @@
 #include "cli/plan_search_report.h"
 #include "cli/verbs.h"
 #include "core/error.h"
+#include "plan/advice.h"
 #include "plan/emit.h"
 #include "train/run_folder.h"
 
@@ -29,6 +30,9 @@ void PlanSearchOptions::add_to(CLI::App& verb) {
   verb.add_option("--top", top, "Layouts to show (10)")
       ->check(CLI::Range(1, 1000))
       ->type_name("N")
+      ->group(kSearch);
+  verb.add_flag("--advise", advise,
+                "Ask an experienced person's questions, and hold the answer against a search's")
       ->group(kSearch);
   verb.add_option("--out", out, "Write the layout, with --search the best, for tessera train")
       ->type_name("FILE")
@@ -63,8 +67,22 @@ void on_all_cores(size_t count, const std::function<void(size_t)>& work) {
   }
 }
 
+constexpr std::array<std::pair<const char*, plan::Knob>, plan::kNumKnobs> kPinned = {
+    {{"tp", plan::Knob::tp},
+     {"sp", plan::Knob::sequence_parallel},
+     {"cp", plan::Knob::cp},
+     {"pp", plan::Knob::pp},
+     {"schedule", plan::Knob::schedule},
+     {"virtual-stages", plan::Knob::v},
+     {"dp", plan::Knob::dp},
+     {"ep", plan::Knob::ep},
+     {"zero", plan::Knob::zero},
+     {"shard", plan::Knob::shard},
+     {"micro-batch", plan::Knob::micro_batch},
+     {"recompute", plan::Knob::recompute}}};
+
 /// The space that flags leave open.
-plan::SearchSpace space_of(const PlanRequest& request, int64_t top) {
+plan::SearchSpace space_of(const PlanRequest& request, const PlanSearchOptions& options) {
   if (request.parameters > 0) {
     throw core::ConfigError("--params tells no shape, and a search cuts shapes: name a --model");
   }
@@ -81,22 +99,13 @@ plan::SearchSpace space_of(const PlanRequest& request, int64_t top) {
   space.stack = request.run.stack;
   space.constants = plan::default_constants();
   space.devices = request.gpus;
-  space.top = static_cast<size_t>(top);
-  constexpr std::array<std::pair<const char*, plan::Knob>, plan::kNumKnobs> kPinned = {
-      {{"tp", plan::Knob::tp},
-       {"sp", plan::Knob::sequence_parallel},
-       {"cp", plan::Knob::cp},
-       {"pp", plan::Knob::pp},
-       {"schedule", plan::Knob::schedule},
-       {"virtual-stages", plan::Knob::v},
-       {"dp", plan::Knob::dp},
-       {"ep", plan::Knob::ep},
-       {"zero", plan::Knob::zero},
-       {"shard", plan::Knob::shard},
-       {"micro-batch", plan::Knob::micro_batch},
-       {"recompute", plan::Knob::recompute}}};
+  space.top = static_cast<size_t>(options.top);
   for (const auto& [flag, knob] : kPinned) {
     if (!request.says(flag)) continue;
+    if (options.advise) {
+      throw core::ConfigError(fmt::format(
+          "--{} decides what --advise asks about: leave it out, or ask --search", flag));
+    }
     space.only[static_cast<size_t>(knob)] = {plan::value_of(request.run.layout, knob)};
   }
   return space;
@@ -162,9 +171,9 @@ int write_given(const PlanArgs& args, const PlanSearchOptions& options, bool jso
 
 int plan_search(const PlanArgs& args, const PlanSearchOptions& options, bool json) {
   if (!options.emit.empty()) system_of(options.emit);
-  if (!options.search) return write_given(args, options, json);
+  if (!options.search && !options.advise) return write_given(args, options, json);
   const PlanRequest request = args.read(LayoutFlags::open);
-  const plan::SearchSpace space = space_of(request, options.top);
+  const plan::SearchSpace space = space_of(request, options);
   const auto begin = std::chrono::steady_clock::now();
   const plan::SearchResult result = plan::search(space, on_all_cores);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
@@ -176,11 +185,20 @@ int plan_search(const PlanArgs& args, const PlanSearchOptions& options, bool jso
   }
   if (found && !options.emit.empty()) {
     print_emitted(space.at(result.best.front().layout), options.emit, json);
-  } else if (json) {
-    fmt::print("{}\n", search_json(space, result, took.count()).dump(2));
-  } else {
-    fmt::print("{}", search_text(space, result, took.count()));
-    if (found && !options.out.empty()) fmt::print("the first is written to {}\n", options.out);
+    return kDone;
+  }
+  if (json) {
+    nlohmann::ordered_json report = search_json(space, result, took.count());
+    if (options.advise) report["advice"] = advice_json(space, plan::advise(space, result));
+    fmt::print("{}\n", report.dump(2));
+    return found ? kDone : kDoesNotFit;
+  }
+  if (options.advise) fmt::print("{}", advice_text(space, result, plan::advise(space, result)));
+  if (options.search) {
+    fmt::print("{}{}", options.advise ? "\n" : "", search_text(space, result, took.count()));
+  }
+  if (found && !options.out.empty()) {
+    fmt::print("the fastest layout is written to {}\n", options.out);
   }
   return found ? kDone : kDoesNotFit;
 }

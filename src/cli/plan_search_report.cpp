@@ -198,4 +198,55 @@ Json search_json(const SearchSpace& space, const SearchResult& result, double se
           {"sensitivity", sensitivity}};
 }
 
+std::string advice_text(const SearchSpace& space, const SearchResult& result,
+                        const plan::Advice& advice) {
+  std::string text =
+      fmt::format("{} on {} x {}, {} sequences of {} tokens\n\n", space.model.name, space.devices,
+                  space.cluster.device.name, space.recipe.global_batch, space.recipe.seq_len);
+  int number = 0;
+  for (const plan::AdviceStep& step : advice.steps) {
+    text += fmt::format("{}. {} {}.\n   {}.\n   {}\n", ++number, step.question,
+                        step.yes ? "Yes" : "No", step.numbers, step.consequence);
+  }
+  if (!advice.layout) return text + "\nNo layout that these questions lead to fits.\n";
+  text += fmt::format("\nSo: {}\n    {} a step, MFU {}\n", plan::to_string(*advice.layout),
+                      plan::time_text(advice.estimate.time.step_s),
+                      plan::percent_text(advice.estimate.mfu));
+  for (const std::string& warning : advice.warnings) text += "warning: " + warning + '\n';
+  if (result.best.empty()) return text;
+  const Found& best = result.best.front();
+  if (advice.behind < 5e-3) return text + "A search of every layout finds none that is faster.\n";
+  return text +
+         fmt::format(
+             "A search of every layout finds {}\n    {} a step: the one above takes {} longer "
+             "({})\n",
+             plan::to_string(best.layout), plan::time_text(best.estimate.time.step_s),
+             plan::percent_text(advice.behind), terms_text(advice.against));
+}
+
+Json advice_json(const SearchSpace& space, const plan::Advice& advice) {
+  Json steps = Json::array();
+  for (const plan::AdviceStep& step : advice.steps) {
+    steps.push_back({{"key", step.key},
+                     {"question", step.question},
+                     {"yes", step.yes},
+                     {"numbers", step.numbers},
+                     {"consequence", step.consequence},
+                     {"layout", step.layout ? Json(plan::to_string(*step.layout)) : Json()},
+                     {"memory_bytes_per_gpu", step.bytes > 0 ? Json(step.bytes) : Json()},
+                     {"step_s", step.step_s > 0 ? Json(step.step_s) : Json()}});
+  }
+  Json report = {{"steps", steps}, {"layout", Json()}, {"step_s", Json()}, {"mfu", Json()}};
+  if (advice.layout) {
+    report["layout"] = plan::to_string(*advice.layout);
+    report["step_s"] = advice.estimate.time.step_s;
+    report["mfu"] = advice.estimate.mfu;
+    report["not_run_yet"] = plan::not_run_yet(space.at(*advice.layout));
+  }
+  report["behind"] = advice.behind;
+  report["against"] = terms_json(advice.against);
+  report["warnings"] = advice.warnings;
+  return report;
+}
+
 }  // namespace tessera::cli

@@ -47,3 +47,11 @@ expect_status 2 $big --gpus 16 --search --emit nanotron
 expect_says "megatron, deepspeed and torchtitan"
 expect_status 3 $big --gpus 2 --search
 expect_says "no layout fits"
+
+expect_status 0 $big --gpus 64 --global-batch 256 --advise
+expect_says "Does one GPU hold everything? No"
+expect_says "A search of every layout finds"
+expect_status 0 $big --gpus 64 --global-batch 256 --advise --json
+expect_json
+expect_status 2 $big --gpus 64 --advise --tp 8
+expect_says "leave it out"
