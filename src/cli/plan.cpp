@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/flag_reader.h"
 #include "cli/plan_args.h"
 #include "cli/plan_ideal_report.h"
 #include "cli/plan_report.h"

@@ -1,13 +1,11 @@
 #include "cli/plan_args.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <optional>
 
 #include "cli/cluster_file.h"
+#include "cli/flag_reader.h"
 #include "cli/plan_model.h"
 #include "core/error.h"
 #include "formats/config_io.h"
@@ -21,55 +19,6 @@ namespace {
 
 using spec::Violation;
 
-struct Flag {
-  const char* name;
-  const char* type;
-  const char* about;
-  const char* group;
-};
-
-constexpr const char* kWhat = "What is trained";
-constexpr const char* kWhere = "On which machines";
-constexpr const char* kHow = "Layout (left out: 1, none or 0)";
-
-constexpr std::array<Flag, 34> kFlags = {{
-    {"model", "NAME|FOLDER|FILE", "A preset, a Hugging Face folder, or a TOML file with [model]",
-     kWhat},
-    {"params", "N", "A model of so many parameters and no shape, for --ideal: 7e9, 13B", kWhat},
-    {"tokens", "N", "Tokens to train on: 2e12, 2T", kWhat},
-    {"seq-len", "N", "Tokens of a sequence (4096, or what the model's positions reach)", kWhat},
-    {"global-batch", "N", "Sequences of a step (micro-batch times accumulate times dp)", kWhat},
-    {"tuned-batch", "N", "Sequences a step that the learning rate was chosen for", kWhat},
-    {"precision", "FORMAT", "Of products: bf16, fp16, fp32, fp8 or fp4 (bf16)", kWhat},
-    {"gradient-dtype", "TYPE", "Of gradients in memory: fp32, bf16 or fp16 (the stack's)", kWhat},
-    {"optimizer", "NAME", "adamw, adam8bit, muon or sgd (adamw)", kWhat},
-    {"fine-tune", "WHAT", "full, lora or qlora (full)", kWhat},
-    {"lora-rank", "N", "Width of an adapter (16)", kWhat},
-    {"stack", "NAME", "The software that runs it: generic, megatron-lm, torchtitan, …", kWhat},
-    {"cluster", "NAME|FILE", "A preset or a TOML file (h100-80g)", kWhere},
-    {"links", "FILE", "Links measured by tessera bench comm, instead of the cluster's", kWhere},
-    {"gpus", "N", "Devices of the run (tp times cp times pp times dp)", kWhere},
-    {"gpus-per-node", "N", "Devices that share a node (the cluster's)", kWhere},
-    {"intra-bandwidth", "B/S", "Bytes a device sends in a second inside a node: 450e9", kWhere},
-    {"inter-bandwidth", "B/S", "The same between nodes: 50e9", kWhere},
-    {"usd-per-gpu-hour", "USD", "Price of a device's hour (the cluster's, a guess)", kWhere},
-    {"layout", "KEY=VALUE,…", "In one word: tp=8,pp=4,dp=8,zero=1,micro_batch=1", kHow},
-    {"tp", "N", "Ranks that share every product", kHow},
-    {"cp", "N", "Ranks that share every sequence", kHow},
-    {"pp", "N", "Stages of the pipeline", kHow},
-    {"dp", "N", "Replicas; -1: what the others leave of the devices", kHow},
-    {"ep", "N", "Ranks over which the experts of a layer are spread", kHow},
-    {"zero", "STAGE", "ZeRO: 0 nothing sharded, 1 optimizer, 2 gradients too, 3 weights too", kHow},
-    {"shard", "N", "Ranks that a shard group spans (all of a stage's)", kHow},
-    {"sp", "0|1", "Sequence parallelism beside tensor parallelism", kHow},
-    {"schedule", "NAME", "gpipe, 1f1b, interleaved, zb-h1 or zb-v (1f1b)", kHow},
-    {"virtual-stages", "N", "Stages on each rank of the pipeline", kHow},
-    {"layers-per-stage", "N,…", "Blocks of every stage (even)", kHow},
-    {"micro-batch", "N", "Sequences of a micro-batch", kHow},
-    {"accumulate", "N", "Micro-batches of a replica in a step, instead of --micro-batch", kHow},
-    {"recompute", "MODE", "Activations computed again: none, selective or full", kHow},
-}};
-
 /// Keys of the layout grammar that are called otherwise as flags.
 std::string flag_of_key(std::string_view key) {
   if (key == "v") return "virtual-stages";
@@ -78,66 +27,15 @@ std::string flag_of_key(std::string_view key) {
   return flag;
 }
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const size_t end = text.find(separator);
-    parts.push_back(spec::trimmed(text.substr(0, end)));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
-/// Reads flags; every mistake is kept.
-class Reader {
+class Reader : FlagReader {
  public:
-  explicit Reader(const std::map<std::string, std::string>& values) : values_(values) {
+  explicit Reader(const std::map<std::string, std::string>& values) : FlagReader(values) {
     read_layout();
   }
 
   PlanRequest read(LayoutFlags how);
 
  private:
-  void add(const std::string& flag, std::string why, std::string suggest) {
-    violations_.push_back({flag, values_[flag], std::move(why), std::move(suggest), "--" + flag});
-  }
-  bool has(const std::string& flag) const { return !values_.at(flag).empty(); }
-
-  int64_t count(const std::string& flag, int64_t otherwise, int64_t least = 1,
-                int64_t most = int64_t{1} << 40) {
-    if (!has(flag)) return otherwise;
-    const std::string& text = values_[flag];
-    int64_t value = 0;
-    const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool whole = result.ec == std::errc() && result.ptr == text.data() + text.size();
-    if (whole && value >= least && value <= most) return value;
-    add(flag, "is not a whole number from " + std::to_string(least) + " to " + std::to_string(most),
-        std::to_string(std::clamp(whole ? value : otherwise, least, most)));
-    return otherwise;
-  }
-  double number(const std::string& flag, const char* example) {
-    if (!has(flag)) return 0;
-    const std::optional<double> value = scaled_number(values_[flag]);
-    if (!value) add(flag, "is not a number above 0", example);
-    return value.value_or(0);
-  }
-  template <class Value>
-  Value choice(const std::string& flag,
-               const std::vector<std::pair<std::string_view, Value>>& choices, Value otherwise) {
-    if (!has(flag)) return otherwise;
-    std::vector<std::string> all;
-    std::vector<std::string_view> names;
-    for (const auto& [name, value] : choices) {
-      if (values_[flag] == name) return value;
-      names.push_back(name);
-      all.emplace_back(name);
-    }
-    const std::string_view nearest = spec::nearest_name(values_[flag], names);
-    add(flag, "is none of " + spec::join_or(all),
-        nearest.empty() ? all.front() : std::string(nearest));
-    return otherwise;
-  }
-
   void read_layout();
   void read_model();
   void read_recipe();
@@ -147,36 +45,34 @@ class Reader {
   void read_batch(LayoutFlags how);
   void check_layout();
 
-  std::map<std::string, std::string> values_;
-  std::vector<Violation> violations_;
   PlanRequest request_;
 };
 
 void Reader::read_layout() {
-  for (const auto& [flag, value] : values_) {
+  for (const auto& [flag, value] : values()) {
     if (!value.empty()) request_.said.insert(flag);
   }
   if (!has("layout")) return;
   constexpr std::array<std::string_view, 13> kKeys = {
       "dp", "tp", "pp",       "cp",         "ep",          "zero",     "shard",
       "sp", "v",  "schedule", "accumulate", "micro_batch", "recompute"};
-  for (const std::string_view pair : split(values_["layout"], ',')) {
+  for (const std::string_view pair : split_trimmed(text("layout"), ',')) {
     const size_t equals = pair.find('=');
     const std::string_view key = spec::trimmed(pair.substr(0, equals));
     if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end() ||
         equals == std::string_view::npos) {
       const std::string_view nearest = spec::nearest_name(key, {kKeys.begin(), kKeys.end()});
-      violations_.push_back({"layout", std::string(pair), "is not key=value of a key of layouts",
-                             nearest.empty() ? "tp=8,pp=4,dp=8" : std::string(nearest),
-                             "--layout"});
+      violations().push_back({"layout", std::string(pair), "is not key=value of a key of layouts",
+                              nearest.empty() ? "tp=8,pp=4,dp=8" : std::string(nearest),
+                              "--layout"});
       continue;
     }
     const std::string flag = flag_of_key(key);
     const std::string value(spec::trimmed(pair.substr(equals + 1)));
-    if (has(flag) && values_[flag] != value) {
+    if (has(flag) && text(flag) != value) {
       add(flag, "is said twice: --layout has " + std::string(pair), "one of the two");
     }
-    values_[flag] = value;
+    set(flag, value);
     request_.said.insert(flag);
   }
 }
@@ -186,9 +82,9 @@ void Reader::read_model() {
   if (has("model") && has("params")) {
     add("params", "is for a model without a shape, and --model names one", "one of the two");
   } else if (has("model")) {
-    request_.run.model = cli::read_model(values_["model"], violations_);
+    request_.run.model = cli::read_model(text("model"), violations());
   } else if (has("params")) {
-    request_.run.model.name = values_["params"] + " parameters";
+    request_.run.model.name = text("params") + " parameters";
   } else {
     add("model", "is missing", "--model llama-3-8b, or --params 7e9 with --ideal");
   }
@@ -227,7 +123,7 @@ void Reader::read_recipe() {
   const int64_t reach = shaped ? std::min<int64_t>(4096, spec::longest_sequence(config)) : 4096;
   recipe.seq_len = count("seq-len", reach, 1, int64_t{1} << 30);
   const bool learned = config.architecture == spec::Architecture::gpt2;
-  if (has("model") && violations_.empty() && learned &&
+  if (has("model") && violations().empty() && learned &&
       recipe.seq_len > spec::longest_sequence(config)) {
     add("seq-len", "is beyond the positions that the model has learned",
         std::to_string(spec::longest_sequence(config)));
@@ -236,8 +132,8 @@ void Reader::read_recipe() {
 
 void Reader::read_cluster() {
   plan::Cluster& cluster = request_.run.cluster;
-  cluster = cli::read_cluster(has("cluster") ? values_["cluster"] : "h100-80g", violations_);
-  if (has("links")) read_links(values_["links"], cluster, violations_);
+  cluster = cli::read_cluster(has("cluster") ? text("cluster") : "h100-80g", violations());
+  if (has("links")) read_links(text("links"), cluster, violations());
   cluster.devices_per_node = count("gpus-per-node", cluster.devices_per_node, 1, 1 << 20);
   if (has("intra-bandwidth")) cluster.intra.bytes_per_s = number("intra-bandwidth", "450e9");
   if (has("inter-bandwidth")) cluster.inter.bytes_per_s = number("inter-bandwidth", "50e9");
@@ -260,7 +156,7 @@ void Reader::read_degrees(LayoutFlags how) {
   layout.sequence_parallel =
       choice<bool>("sp", {{"1", true}, {"0", false}, {"true", true}, {"false", false}}, false);
   const int64_t gpus = count("gpus", 0, 1, int64_t{1} << 30);
-  const bool open = !has("dp") || values_["dp"] == "-1";
+  const bool open = !has("dp") || text("dp") == "-1";
   const int64_t dp = open ? -1 : count("dp", 1, 1, kMost);
   const int64_t of_replica = layout.tp * layout.cp * layout.pp;
   request_.gpus = gpus > 0 ? gpus : of_replica * std::max<int64_t>(dp, 1);
@@ -279,7 +175,7 @@ void Reader::read_degrees(LayoutFlags how) {
 
 void Reader::read_pipeline() {
   plan::Layout& layout = request_.run.layout;
-  const bool interleaves = has("virtual-stages") && values_["virtual-stages"] != "1";
+  const bool interleaves = has("virtual-stages") && text("virtual-stages") != "1";
   std::vector<std::pair<std::string_view, spec::ScheduleKind>> kinds;
   for (const spec::ScheduleKind kind : spec::kNamedSchedules) {
     kinds.emplace_back(spec::schedule_name(kind), kind);
@@ -295,13 +191,12 @@ void Reader::read_pipeline() {
                                               {"full", spec::Recompute::full}},
                                              spec::Recompute::none);
   if (!has("layers-per-stage")) return;
-  for (const std::string_view part : split(values_["layers-per-stage"], ',')) {
-    int64_t blocks = 0;
-    const auto result = std::from_chars(part.data(), part.data() + part.size(), blocks);
-    if (result.ec != std::errc() || result.ptr != part.data() + part.size() || blocks < 0) {
+  for (const std::string_view part : split_trimmed(text("layers-per-stage"), ',')) {
+    const std::optional<int64_t> blocks = whole_number(part);
+    if (!blocks || *blocks < 0) {
       return add("layers-per-stage", "is no list of whole numbers", "9,8,8,7");
     }
-    layout.layers_per_stage.push_back(blocks);
+    layout.layers_per_stage.push_back(*blocks);
   }
 }
 
@@ -336,7 +231,7 @@ void Reader::check_layout() {
   for (Violation violation :
        plan::mistakes(run.model, run.recipe, run.cluster, run.layout, plan::UnevenBatches::taken)) {
     violation.where = "--" + violation.key;
-    violations_.push_back(std::move(violation));
+    violations().push_back(std::move(violation));
   }
 }
 
@@ -347,45 +242,12 @@ PlanRequest Reader::read(LayoutFlags how) {
   read_degrees(how);
   read_pipeline();
   read_batch(how);
-  if (violations_.empty() && how == LayoutFlags::complete) check_layout();
-  if (violations_.empty()) return std::move(request_);
-  throw core::ConfigError(formats::describe(violations_, "plan"));
+  if (violations().empty() && how == LayoutFlags::complete) check_layout();
+  if (violations().empty()) return std::move(request_);
+  throw core::ConfigError(formats::describe(violations(), "plan"));
 }
 
 }  // namespace
-
-std::optional<double> scaled_number(std::string_view text) {
-  double number = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (result.ec != std::errc()) return std::nullopt;
-  const std::string_view unit(result.ptr,
-                              static_cast<size_t>(text.data() + text.size() - result.ptr));
-  constexpr std::array<std::pair<std::string_view, double>, 9> kUnits = {{{"", 1},
-                                                                          {"k", 1e3},
-                                                                          {"K", 1e3},
-                                                                          {"M", 1e6},
-                                                                          {"m", 1e6},
-                                                                          {"B", 1e9},
-                                                                          {"b", 1e9},
-                                                                          {"G", 1e9},
-                                                                          {"T", 1e12}}};
-  for (const auto& [name, factor] : kUnits) {
-    if (unit == name && number > 0 && std::isfinite(number * factor)) return number * factor;
-  }
-  return std::nullopt;
-}
-
-void PlanArgs::add_to(CLI::App& verb) {
-  for (const Flag& flag : kFlags) {
-    const std::string dashed = std::string("--") + flag.name;
-    std::string underscored = std::string("--") + flag.name;
-    std::replace(underscored.begin() + 2, underscored.end(), '-', '_');
-    const std::string names = dashed == underscored ? dashed : dashed + "," + underscored;
-    CLI::Option* option = verb.add_option(names, values_[flag.name], flag.about);
-    option->type_name(flag.type)->group(flag.group);
-    if (std::string_view(flag.name) == "sp") option->expected(0, 1)->default_str("1");
-  }
-}
 
 PlanRequest PlanArgs::read(LayoutFlags layout) const {
   return Reader(values_).read(layout);

@@ -4,10 +4,8 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "plan/estimate.h"
 
@@ -28,10 +26,6 @@ struct PlanRequest {
 
   bool says(const std::string& flag) const { return said.contains(flag); }
 };
-
-/// "2e12", "7B", "13.5M", "150T": a number above 0, with a power of ten behind it or without; else
-/// nothing.
-std::optional<double> scaled_number(std::string_view text);
 
 /// Whether a layout is asked for in full, or what is left open will be searched.
 enum class LayoutFlags : uint8_t { complete, open };
