@@ -157,6 +157,10 @@ void hold(const SearchSpace& space, const Layout& best, Knob knob, KnobValue& li
     if (line.reason.empty()) line.reason = std::move(why);
   };
   if (knob == Knob::shard && layout.zero == 0) return refuse("ZeRO is off");
+  const bool of_pipeline = knob == Knob::schedule || knob == Knob::v;
+  if (of_pipeline && layout.pp == 1 && line.value != value_of(best, knob)) {
+    return refuse("there is no pipeline");
+  }
   if (layout.devices() != space.devices) return refuse("other degrees have to change with it");
   const std::vector<spec::Violation> found =
       mistakes(space.model, space.recipe, space.cluster, layout);
