@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "plan/search_cell.h"
 #include "plan/sensitivity.h"
@@ -62,9 +63,10 @@ class Search {
             {cells_[cell].bound(i), static_cast<uint32_t>(cell), static_cast<uint32_t>(i), false});
       }
     }
-    std::stable_sort(
-        variants_.begin(), variants_.end(),
-        [](const Variant& one, const Variant& other) { return one.bound < other.bound; });
+    std::sort(variants_.begin(), variants_.end(), [](const Variant& one, const Variant& other) {
+      return std::tie(one.bound, one.cell, one.index) <
+             std::tie(other.bound, other.cell, other.index);
+    });
     for (uint32_t position = 0; position < variants_.size(); ++position) {
       const Variant& variant = variants_[position];
       const CellSearch& search = cells_[variant.cell];

@@ -80,10 +80,11 @@ std::vector<TermDifference> differences(const StepTime& one, const StepTime& oth
   };
   const double least = 1e-3 * std::min(one.step_s, other.step_s);
   std::erase_if(terms, [&](const TermDifference& term) { return std::abs(term.seconds) < least; });
-  std::stable_sort(terms.begin(), terms.end(),
-                   [](const TermDifference& first, const TermDifference& second) {
-                     return std::abs(first.seconds) > std::abs(second.seconds);
-                   });
+  std::sort(terms.begin(), terms.end(),
+            [](const TermDifference& first, const TermDifference& second) {
+              const double one = std::abs(first.seconds), other = std::abs(second.seconds);
+              return one != other ? one > other : first.term < second.term;
+            });
   return terms;
 }
 
