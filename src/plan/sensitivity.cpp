@@ -82,8 +82,8 @@ std::vector<TermDifference> differences(const StepTime& one, const StepTime& oth
   std::erase_if(terms, [&](const TermDifference& term) { return std::abs(term.seconds) < least; });
   std::sort(terms.begin(), terms.end(),
             [](const TermDifference& first, const TermDifference& second) {
-              const double one = std::abs(first.seconds), other = std::abs(second.seconds);
-              return one != other ? one > other : first.term < second.term;
+              const double larger = std::abs(first.seconds) - std::abs(second.seconds);
+              return larger != 0 ? larger > 0 : first.term < second.term;
             });
   return terms;
 }
