@@ -99,10 +99,12 @@ std::string traffic_text(const PlanRequest& request, const Ideal& ideal) {
 
 std::string time_text(const PlanRequest& request, const Ideal& ideal) {
   const plan::Recipe& recipe = request.run.recipe;
-  std::string text = fmt::format(
-      "a step  {} sequences of {} tokens, {} a replica in {} micro-batch{}\n", recipe.global_batch,
-      recipe.seq_len, (recipe.global_batch + request.run.layout.dp - 1) / request.run.layout.dp,
-      ideal.micro_batches, ideal.micro_batches == 1 ? "" : "es");
+  const int64_t batch = recipe.global_batch;
+  const int64_t share = (batch + request.run.layout.dp - 1) / request.run.layout.dp;
+  std::string text =
+      fmt::format("a step  {} sequence{} of {} tokens, {} a replica in {} micro-batch{}\n", batch,
+                  batch == 1 ? "" : "s", recipe.seq_len, share, ideal.micro_batches,
+                  ideal.micro_batches == 1 ? "" : "es");
   text += fmt::format("  {:g} ticks, {:g} of them busy: idle {} of the step, {} of the useful\n",
                       ideal.ticks.step, ideal.ticks.busy,
                       plan::percent_text(ideal.ticks.bubble_fraction()),
