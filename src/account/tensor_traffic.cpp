@@ -1,6 +1,7 @@
 #include "account/tensor_traffic.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "account/head_chunks.h"
 #include "spec/lora_targets.h"
@@ -12,9 +13,8 @@ namespace {
 /// Messages of one pass, added up. The stream of width W is [B, T, W].
 class Count {
  public:
-  Count(const TensorPass& pass, int64_t rank)
+  explicit Count(const TensorPass& pass)
       : pass_(pass),
-        rank_(rank),
         element_(core::size_of(pass.dtype)),
         statistic_(std::max<int64_t>(element_, 4)) {}
 
@@ -47,15 +47,15 @@ class Count {
     });
   }
 
-  StepTraffic traffic;
+  std::vector<Message> messages;
 
  private:
   void add(Collective collective, int64_t elements, int64_t element_bytes) {
-    traffic.add({collective, elements, element_bytes}, pass_.ranks, rank_);
+    messages.push_back({collective, elements, element_bytes});
   }
 
   const TensorPass& pass_;
-  int64_t rank_, element_, statistic_;
+  int64_t element_, statistic_;
 };
 
 /// A product of the block whose side in the stream is `width` wide, or the B (cut by outputs) or A
@@ -115,9 +115,9 @@ void block(Count& count, const spec::ModelConfig& config, const TensorPass& pass
 
 }  // namespace
 
-StepTraffic tensor_traffic(const spec::ModelConfig& config, const TensorPass& pass, int64_t rank) {
-  Count count(pass, rank);
-  if (pass.ranks == 1) return count.traffic;
+std::vector<Message> tensor_messages(const spec::ModelConfig& config, const TensorPass& pass) {
+  Count count(pass);
+  if (pass.ranks == 1) return {};
   if (pass.embeds) {
     count.sum(config.hidden_size);
     if (pass.training && pass.lora.rank == 0) count.gather(config.hidden_size);
@@ -128,7 +128,15 @@ StepTraffic tensor_traffic(const spec::ModelConfig& config, const TensorPass& pa
     count.softmax(config.vocab_size);
     if (pass.training) count.sum(config.hidden_size);
   }
-  return count.traffic;
+  return std::move(count.messages);
+}
+
+StepTraffic tensor_traffic(const spec::ModelConfig& config, const TensorPass& pass, int64_t rank) {
+  StepTraffic traffic;
+  for (const Message& message : tensor_messages(config, pass)) {
+    traffic.add(message, pass.ranks, rank);
+  }
+  return traffic;
 }
 
 }  // namespace tessera::account

@@ -5,6 +5,7 @@
 // the two equal to the byte.
 
 #include <cstdint>
+#include <vector>
 
 #include "account/traffic.h"
 #include "core/dtype.h"
@@ -29,9 +30,9 @@ struct TensorPass {
   bool has_head = true;
 };
 
-/// What `rank` of the group sends. With N = B · T tokens of width C, and S = N · C numbers of the
-/// stream, a sum over the ranks sends 2 (t − 1)/t · S; with sequence parallelism, its two halves, a
-/// gather and a sum to a part send (t − 1)/t · S each:
+/// The collectives of the pass, unit by unit, none in a group of one. With N = B · T tokens of
+/// width C, and S = N · C numbers of the stream, a sum over the ranks sends 2 (t − 1)/t · S; with
+/// sequence parallelism, its two halves, a gather and a sum to a part send (t − 1)/t · S each:
 ///
 ///   a block       2 sums forward and 2 backward: 8 (t − 1)/t · S; full recompute: 2 more. With
 ///                 sequence parallelism as much, and 4 gathers more in backward_weight: of what the
@@ -41,6 +42,9 @@ struct TensorPass {
 ///   the embedding 1 sum. With sequence parallelism half of that, and as much backward.
 ///   the head      backward 1 sum, with sequence parallelism half of that and as much forward; and
 ///                 for each chunk of n tokens a sum of n and one of 2n statistics.
+std::vector<Message> tensor_messages(const spec::ModelConfig& config, const TensorPass& pass);
+
+/// What `rank` of the group sends for them.
 StepTraffic tensor_traffic(const spec::ModelConfig& config, const TensorPass& pass, int64_t rank);
 
 }  // namespace tessera::account

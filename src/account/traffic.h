@@ -45,11 +45,31 @@ struct StepShape {
   std::vector<ChunkPass> passes;  ///< of the rank, over the micro-batches of the step
 };
 
-/// The weights and gradients that `rank` of shards · replicas ranks sends in one step. Stage 0
+/// What a collective is for, and so when it runs.
+enum class Purpose : uint8_t {
+  weights,      ///< stage 3 gathers a unit ahead of its use
+  gradients,    ///< summed, as soon as the backward has made them
+  new_weights,  ///< of stages 1 and 2, gathered while the optimizer takes the next unit
+  copies,       ///< after the backward: gradients of what other axes hold several times
+  agreement,    ///< a few numbers: token counts, losses, the norm
+};
+struct StepMessage {
+  Message message;
+  int64_t ranks = 1;  ///< of the group: as of the shards, or of the replicas of one
+  int64_t rank = 0;   ///< this rank's number in it
+  Purpose purpose = Purpose::gradients;
+};
+
+/// The collectives over weights and gradients of `rank` of shards · replicas ranks in one step, by
+/// unit, not in the order of time. Stage 0
 /// all-reduces every bucket. The others reduce-scatter every unit, stage 1 once, 2 and 3 whenever
 /// something was added to it; the replicas of a shard all-reduce it once. Stages 1 and 2 all-gather
 /// the new weights of every unit; stage 3 all-gathers every unit for each use (unit_plan).
 /// `table`: of that rank's part of the model. `rank`: in its data-parallel group.
+std::vector<StepMessage> step_messages(const ParameterTable& table, const StepShape& shape,
+                                       int64_t rank);
+
+/// What the rank sends for them.
 StepTraffic step_traffic(const ParameterTable& table, const StepShape& shape, int64_t rank);
 
 }  // namespace tessera::account

@@ -2,8 +2,10 @@
 
 #include <array>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "account/rank_plan.h"
 #include "comm/traffic.h"
 #include "core/memory.h"
 #include "parallel/mesh_groups.h"
@@ -13,10 +15,11 @@
 namespace tessera::train {
 
 /// Bytes by category, in core::Category's order.
-using CategoryBytes = std::array<int64_t, core::kNumCategories>;
+using account::CategoryBytes;
 
 /// Bytes by axis along which ranks talk, in parallel::Axis's order.
-using AxisBytes = std::array<int64_t, parallel::kNumAxes>;
+using account::AxisBytes;
+static_assert(std::tuple_size_v<AxisBytes> == parallel::kNumAxes);
 
 /// What `account` says before step 1, for every rank.
 struct Prediction {

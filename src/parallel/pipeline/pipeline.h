@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "account/rank_plan.h"
 #include "core/arena.h"
 #include "model/transformer.h"
 #include "parallel/mesh_groups.h"
@@ -28,13 +29,8 @@ struct StepPass {
   int64_t step = 0;      ///< keys dropout
 };
 
-/// Sizes that arenas are made with: what they are expected to hold at most.
-struct ArenaBytes {
-  /// Of a micro-batch in flight; where the model is whole, with all that an action needs besides.
-  int64_t micro_batch = 0;
-  /// What actions need besides; 0 where the model is whole.
-  int64_t scratch = 0;
-};
+/// Sizes that arenas are made with.
+using account::ArenaBytes;
 
 /// This rank's chunks of the model, and the micro-batches that are in flight through them: carries
 /// out a schedule (spec/schedule.h), action by action, and hands streams to the stages before and
