@@ -134,6 +134,7 @@ void add_bench_verb(CLI::App& app, int& status) {
   step->callback([options, &status] { status = bench_step(*options); });
 
   add_bench_comm_action(*verb, status);
+  add_bench_kernels_action(*verb, status);
 }
 
 }  // namespace tessera::cli

@@ -8,6 +8,7 @@
 
 #include "cli/flag_reader.h"
 #include "cli/plan_args.h"
+#include "cli/plan_config.h"
 #include "cli/plan_ideal_report.h"
 #include "cli/plan_report.h"
 #include "cli/plan_search.h"
@@ -22,6 +23,8 @@ namespace {
 struct Options {
   PlanArgs args;
   PlanSearchOptions search;
+  ConfigArgs config;
+  PlanConfigOptions here;
   bool ideal = false;
   std::string flops_per_gpu;
   bool explain = false;
@@ -107,11 +110,53 @@ int textbook(const Options& options) {
   return ideal.fits ? kDone : kDoesNotFit;
 }
 
+/// The flags of a cluster's plan say nothing of a config's, and the other way round.
+int plan_run_here(Options& options) {
+  const bool of_clusters = options.args.any_but({"links", "gpus"}) || options.search.any() ||
+                           options.ideal || options.explain;
+  if (of_clusters) {
+    throw core::ConfigError(
+        "a CONFIG.toml is planned for this machine, and its layout is the config's: leave out the "
+        "flags of clusters and layouts; say --ranks N for the world, and --parallelism.… keys");
+  }
+  const std::string gpus = options.args.given("gpus");
+  if (!gpus.empty()) {
+    throw core::ConfigError("--gpus " + gpus + ": this machine's run has ranks; try: --ranks " +
+                            gpus);
+  }
+  options.here.links = options.args.given("links");
+  options.here.json = options.json;
+  return plan_config(options.config, options.here);
+}
+
+int run(Options& options) {
+  if (!options.config.sources().files.empty()) return plan_run_here(options);
+  if (options.here.ranks > 0 || !options.here.kernels.empty()) {
+    throw core::ConfigError(
+        "--ranks and --kernels belong to the plan of a run on this machine: name its CONFIG.toml. "
+        "Devices of a cluster are --gpus");
+  }
+  if (options.search.any()) return plan_search(options.args, options.search, options.json);
+  return options.ideal ? textbook(options) : estimate(options);
+}
+
+void add_run_here(CLI::App& verb, Options& options) {
+  options.config.add_to(verb, "");
+  const char* group = "A run on this machine (CONFIG.toml)";
+  verb.add_option("--ranks", options.here.ranks,
+                  "Of the world; else as few as the config's degrees need")
+      ->check(CLI::Range(1, 1024))
+      ->group(group);
+  verb.add_option("--kernels", options.here.kernels,
+                  "A file of `bench kernels --out`; what it lacks is measured, and added to it")
+      ->group(group);
+}
+
 }  // namespace
 
 void add_plan_verb(CLI::App& app, int& status) {
-  CLI::App* verb =
-      app.add_subcommand("plan", "predict a run's memory, traffic and time on any cluster");
+  CLI::App* verb = app.add_subcommand(
+      "plan", "Predict a run's memory, traffic and time, here or on any cluster");
   const auto options = std::make_shared<Options>();
   options->args.add_to(*verb);
   options->search.add_to(*verb);
@@ -123,15 +168,13 @@ void add_plan_verb(CLI::App& app, int& status) {
   verb->add_flag("--explain", options->explain,
                  "Every number with its formula and its values, and what is not modelled");
   verb->add_flag("--json", options->json, "Print one JSON object");
+  add_run_here(*verb, *options);
   verb->footer(
-      "Exit status 3 when the layout does not fit in memory; everything is printed still.");
-  verb->callback([options, &status] {
-    if (options->search.any()) {
-      status = plan_search(options->args, options->search, options->json);
-    } else {
-      status = options->ideal ? textbook(*options) : estimate(*options);
-    }
-  });
+      "Usage: tessera plan --model MODEL --cluster CLUSTER --gpus N [FLAGS]\n"
+      "       tessera plan CONFIG.toml… [--section.key value …] [--ranks N]\n"
+      "The second is of a run of this engine on this machine, from what its parts are measured to "
+      "take. Exit status 3 when the layout does not fit in memory; everything is printed still.");
+  verb->callback([options, &status] { status = run(*options); });
 }
 
 }  // namespace tessera::cli

@@ -253,6 +253,17 @@ PlanRequest PlanArgs::read(LayoutFlags layout) const {
   return Reader(values_).read(layout);
 }
 
+bool PlanArgs::any_but(const std::set<std::string>& flags) const {
+  return std::any_of(values_.begin(), values_.end(), [&](const auto& entry) {
+    return !entry.second.empty() && !flags.contains(entry.first);
+  });
+}
+
+std::string PlanArgs::given(const std::string& flag) const {
+  const auto found = values_.find(flag);
+  return found == values_.end() ? "" : found->second;
+}
+
 bool PlanArgs::any() const {
   return std::any_of(values_.begin(), values_.end(),
                      [](const auto& entry) { return !entry.second.empty(); });

@@ -40,6 +40,10 @@ class PlanArgs {
   PlanRequest read(LayoutFlags layout = LayoutFlags::complete) const;
   /// Whether any of the flags was given.
   bool any() const;
+  /// Whether any but these was.
+  bool any_but(const std::set<std::string>& flags) const;
+  /// What was given for a flag; "" where nothing was.
+  std::string given(const std::string& flag) const;
 
  private:
   std::map<std::string, std::string> values_;  // by flag; empty: not given

@@ -44,5 +44,7 @@ void add_simulate_verb(CLI::App& app, int& status);
 void add_bench_verb(CLI::App& app, int& status);
 /// `tessera bench comm`, an action of the bench verb.
 void add_bench_comm_action(CLI::App& bench_verb, int& status);
+/// `tessera bench kernels`, an action of the bench verb.
+void add_bench_kernels_action(CLI::App& bench_verb, int& status);
 
 }  // namespace tessera::cli

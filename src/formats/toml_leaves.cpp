@@ -104,19 +104,45 @@ void flatten(const toml::table& table, const std::string& prefix, std::vector<To
 
 }  // namespace
 
+namespace {
+
+/// Calls use(the table) of a text that is TOML.
+template <class Use>
+std::optional<TomlError> with_table(const std::string& text, const Use& use) {
+  try {
+    use(toml::parse(text));
+  } catch (const toml::parse_error& error) {
+    return TomlError{error.source().begin.line, error.source().begin.column,
+                     std::string(error.description())};
+  } catch (const BrokenAssumption&) {
+    return TomlError{1, 1, "something in it is neither a key nor a value"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 TomlLeaves read_toml(const std::string& text) {
   TomlLeaves result;
-  try {
-    flatten(toml::parse(text), "", result.leaves);
-  } catch (const toml::parse_error& error) {
-    result.error = TomlError{error.source().begin.line, error.source().begin.column,
-                             std::string(error.description())};
-  } catch (const BrokenAssumption&) {
-    result.error = TomlError{1, 1, "something in it is neither a key nor a value"};
-  }
+  result.error =
+      with_table(text, [&](const toml::table& table) { flatten(table, "", result.leaves); });
   // A table is in the order of its names.
   std::stable_sort(result.leaves.begin(), result.leaves.end(),
                    [](const TomlLeaf& a, const TomlLeaf& b) { return a.line < b.line; });
+  return result;
+}
+
+TomlTables read_toml_tables(const std::string& text, const std::string& name) {
+  TomlTables result;
+  result.error = with_table(text, [&](const toml::table& table) {
+    const toml::array* array = table[name].as_array();
+    if (array == nullptr) return;
+    for (const toml::node& element : *array) {
+      const toml::table* inner = element.as_table();
+      if (inner == nullptr) continue;
+      flatten(*inner, "", result.tables.emplace_back());
+    }
+  });
   return result;
 }
 

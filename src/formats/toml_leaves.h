@@ -35,4 +35,13 @@ struct TomlLeaves {
 /// Reads TOML 1.0. Nothing is thrown for a text that is none. The one place that knows toml++.
 TomlLeaves read_toml(const std::string& text);
 
+/// The tables of an array of tables, each with its own leaves.
+struct TomlTables {
+  std::vector<std::vector<TomlLeaf>> tables;
+  std::optional<TomlError> error;
+};
+
+/// The [[name]]s of a text in their order; none where there is no such array at its top.
+TomlTables read_toml_tables(const std::string& text, const std::string& name);
+
 }  // namespace tessera::formats

@@ -4,50 +4,16 @@
 
 #include "account/flops.h"
 #include "account/head_chunks.h"
-#include "core/rng.h"
 #include "kernels/device.h"
 #include "train/batch_loader.h"
 #include "train/clock.h"
+#include "train/noise_dataset.h"
 #include "train/summary.h"
 #include "train/train_step.h"
 
 namespace tessera::train {
 
 namespace {
-
-/// Windows of tokens that mean nothing: what a step costs does not depend on them.
-class NoiseDataset final : public data::Dataset {
- public:
-  NoiseDataset(int64_t seq_len, int64_t vocab_size) : seq_len_(seq_len), vocab_size_(vocab_size) {}
-
-  int64_t num_windows() const override { return int64_t{1} << 20; }
-  int64_t num_tokens() const override { return num_windows() * seq_len_ + 1; }
-
-  data::Batch read(const std::vector<int64_t>& windows) const override {
-    data::Batch batch;
-    batch.batch = static_cast<int64_t>(windows.size());
-    batch.seq_len = seq_len_;
-    batch.samples = windows;
-    for (int64_t window : windows) {
-      for (int64_t t = 0; t < seq_len_; ++t) {
-        batch.inputs.push_back(token(window, t));
-        batch.labels.push_back(token(window, t + 1));
-      }
-    }
-    batch.doc_start.assign(batch.inputs.size(), 0);
-    return batch;
-  }
-
- private:
-  int32_t token(int64_t window, int64_t t) const {
-    const uint32_t draw =
-        core::philox(1, static_cast<uint64_t>(window), static_cast<uint64_t>(t))[0];
-    return static_cast<int32_t>(draw % static_cast<uint64_t>(vocab_size_));
-  }
-
-  int64_t seq_len_;
-  int64_t vocab_size_;
-};
 
 double product_rate(const spec::RunConfig& config) {
   kernels::GemmBenchOptions options;
