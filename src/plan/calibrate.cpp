@@ -90,7 +90,7 @@ Calibration calibrate(const std::vector<PublishedRun>& runs, const Constants& st
   std::vector<FittedRow> rows;
   std::vector<std::string> groups;
   for (const PublishedRun& run : runs) {
-    if (!is_fitted(run.id) || !run.step_time_s) continue;
+    if ((!options.all_rows && !is_fitted(run.id)) || !run.step_time_s) continue;
     ModelledRun model = modelled(run);
     if (!model.run) continue;
     result.used.push_back(run.id);

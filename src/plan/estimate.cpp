@@ -14,17 +14,15 @@ account::StageTimes stage_times(const Case& run, const Constants& constants) {
   return step_parts(run, constants).stages;
 }
 
-namespace {
-
-/// FLOPs of a step: what training needs, and what is computed with recomputation.
-void add_flops(Estimate& estimate, const Case& run) {
+StepFlops step_flops(const Case& run) {
   const auto tokens = static_cast<double>(run.recipe.global_batch * run.recipe.seq_len);
-  const double per_token = train_flops_per_token(run.model, run.recipe.seq_len);
-  estimate.model_flops = tokens * per_token;
+  StepFlops flops;
+  flops.model = tokens * train_flops_per_token(run.model, run.recipe.seq_len);
   double again = 0;
   const int64_t sparse = run.model.layers_with_experts();
   for (const bool with_experts : {false, true}) {
     const int64_t layers = with_experts ? sparse : run.model.dense.num_hidden_layers - sparse;
+    if (layers == 0) continue;
     const LayerFlops layer = layer_flops(run.model, run.recipe.seq_len, with_experts);
     if (run.layout.recompute == spec::Recompute::selective) {
       again += static_cast<double>(layers) * layer.attention_scores;
@@ -33,10 +31,9 @@ void add_flops(Estimate& estimate, const Case& run) {
                (layer.attention_products + layer.attention_scores + layer.mlp);
     }
   }
-  estimate.hardware_flops = estimate.model_flops + tokens * again;
+  flops.hardware = flops.model + tokens * again;
+  return flops;
 }
-
-}  // namespace
 
 Estimate estimate(const Case& run, const Constants& constants, const EstimateOptions& options) {
   Estimate result;
@@ -49,7 +46,9 @@ Estimate estimate(const Case& run, const Constants& constants, const EstimateOpt
   result.time = step_time(run, constants, options.simulate);
   const double pipeline = result.time.compute_s + result.time.pp_bubble_s;
   result.bubble_fraction = pipeline > 0 ? result.time.pp_bubble_s / pipeline : 0;
-  add_flops(result, run);
+  const StepFlops flops = step_flops(run);
+  result.model_flops = flops.model;
+  result.hardware_flops = flops.hardware;
   const double peak = run.cluster.device.peak(Format::bf16) *
                       static_cast<double>(run.layout.devices()) * result.time.step_s;
   result.mfu = result.model_flops / peak;

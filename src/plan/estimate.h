@@ -97,6 +97,14 @@ struct EstimateOptions {
 /// `run` is legal (mistakes() found nothing). Pure, deterministic, safe in several threads.
 Estimate estimate(const Case& run, const Constants& constants, const EstimateOptions& options = {});
 
+/// FLOPs of a step: what training needs, attention over all keys, and what is computed with
+/// recomputation.
+struct StepFlops {
+  double model = 0;
+  double hardware = 0;
+};
+StepFlops step_flops(const Case& run);
+
 /// Times of one micro-batch in every stage, for account::simulate and traces.
 account::StageTimes stage_times(const Case& run, const Constants& constants);
 

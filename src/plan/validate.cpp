@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "plan/baseline.h"
+
 namespace tessera::plan {
 
 namespace {
@@ -111,7 +113,11 @@ class Grouping {
       if (row.run && wanted(row)) rows.push_back(&row);
     }
     if (rows.empty()) return;
-    groups_.push_back({std::move(name), summarise(rows, false), summarise(rows, true), {}});
+    groups_.push_back({std::move(name),
+                       summarise(rows, Judged::time),
+                       summarise(rows, Judged::memory),
+                       summarise(rows, Judged::baseline),
+                       {}});
   }
 
   void add_prefixes() {
@@ -141,7 +147,8 @@ class Grouping {
                    "B " + std::to_string(std::llround(*first.layers)) + 'x' +
                    std::to_string(std::llround(*first.hidden)) + " on " +
                    std::to_string(std::llround(*first.num_gpus));
-      group.time = summarise(rows, false);
+      group.time = summarise(rows, Judged::time);
+      group.baseline = summarise(rows, Judged::baseline);
       group.ranking = ranking_of(entries);
       groups_.push_back(std::move(group));
     }
@@ -157,11 +164,14 @@ bool is_fitted(const std::string& id) {
   return hash_of(id + '#' + std::to_string(kSeed)) % 100 < 40;
 }
 
-ErrorSummary summarise(const std::vector<const ValidatedRow*>& rows, bool memory) {
+ErrorSummary summarise(const std::vector<const ValidatedRow*>& rows, Judged what) {
   ErrorSummary summary;
   for (const ValidatedRow* row : rows) {
-    if (memory ? !row->has_memory() : !row->has_time()) continue;
-    const double error = std::abs(memory ? row->memory_error() : row->time_error());
+    if (what == Judged::memory ? !row->has_memory() : !row->has_time()) continue;
+    if (what == Judged::baseline && row->baseline_s == 0) continue;
+    const double error = std::abs(what == Judged::memory     ? row->memory_error()
+                                  : what == Judged::baseline ? row->baseline_error()
+                                                             : row->time_error());
     ++summary.count;
     summary.mean_abs_error += error;
     if (error > summary.worst_abs_error) {
@@ -194,6 +204,10 @@ Validation validate(const std::vector<PublishedRun>& runs, const Constants& cons
       }
     }
     validation.rows.push_back(std::move(row));
+  }
+  const Baseline baseline(validation.rows);
+  for (ValidatedRow& row : validation.rows) {
+    if (row.run) row.baseline_s = baseline.step_s(*row.run);
   }
   validation.groups = Grouping(validation.rows).run();
   return validation;

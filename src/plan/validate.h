@@ -16,6 +16,7 @@ struct ValidatedRow {
   std::vector<std::string> assumed;
   double step_s = 0;      ///< predicted
   double memory_gib = 0;  ///< of the worst rank
+  double baseline_s = 0;  ///< predicted with one constant for the device (baseline.h); 0: none
   bool fits = true;
   bool fitted = false;  ///< among the rows that the constants were fitted on
 
@@ -23,6 +24,7 @@ struct ValidatedRow {
   bool has_memory() const { return run.has_value() && published->mem_gib_per_gpu.has_value(); }
   /// (predicted − published) / published.
   double time_error() const { return step_s / *published->step_time_s - 1; }
+  double baseline_error() const { return baseline_s / *published->step_time_s - 1; }
   double memory_error() const { return memory_gib / *published->mem_gib_per_gpu - 1; }
 };
 
@@ -43,7 +45,7 @@ struct Ranking {
 
 struct ValidationGroup {
   std::string name;
-  ErrorSummary time, memory;
+  ErrorSummary time, memory, baseline;
   std::optional<Ranking> ranking;
 };
 
@@ -61,6 +63,7 @@ Validation validate(const std::vector<PublishedRun>& runs, const Constants& cons
 /// other files of rows are split the same way.
 bool is_fitted(const std::string& id);
 
-ErrorSummary summarise(const std::vector<const ValidatedRow*>& rows, bool memory);
+enum class Judged : uint8_t { time, memory, baseline };
+ErrorSummary summarise(const std::vector<const ValidatedRow*>& rows, Judged what);
 
 }  // namespace tessera::plan
