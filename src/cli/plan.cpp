@@ -9,6 +9,7 @@
 #include "cli/flag_reader.h"
 #include "cli/plan_args.h"
 #include "cli/plan_config.h"
+#include "cli/plan_constants.h"
 #include "cli/plan_ideal_report.h"
 #include "cli/plan_report.h"
 #include "cli/plan_search.h"
@@ -28,6 +29,7 @@ struct Options {
   bool ideal = false;
   std::string flops_per_gpu;
   bool explain = false;
+  std::string constants;
   bool json = false;
 };
 
@@ -66,7 +68,8 @@ int estimate(const Options& options) {
   }
   plan::EstimateOptions how;
   how.explain = options.explain;
-  const plan::Estimate estimate = plan::estimate(request.run, plan::default_constants(), how);
+  const plan::Estimate estimate =
+      plan::estimate(request.run, read_constants(options.constants), how);
   PlanNotes notes = notes_of(request);
   notes.warnings = plan::warnings(request.run, estimate, training_of(request));
   if (options.explain) {
@@ -167,6 +170,9 @@ void add_plan_verb(CLI::App& app, int& status) {
       ->type_name("FLOP/S");
   verb->add_flag("--explain", options->explain,
                  "Every number with its formula and its values, and what is not modelled");
+  verb->add_option("--constants", options->constants,
+                   "Constants of `plan calibrate --out` (those fitted on published runs)")
+      ->type_name("FILE");
   verb->add_flag("--json", options->json, "Print one JSON object");
   add_run_here(*verb, *options);
   verb->footer(
@@ -174,7 +180,11 @@ void add_plan_verb(CLI::App& app, int& status) {
       "       tessera plan CONFIG.toml… [--section.key value …] [--ranks N]\n"
       "The second is of a run of this engine on this machine, from what its parts are measured to "
       "take. Exit status 3 when the layout does not fit in memory; everything is printed still.");
-  verb->callback([options, &status] { status = run(*options); });
+  add_plan_validate_action(*verb);
+  add_plan_calibrate_action(*verb, status);
+  verb->callback([options, verb, &status] {
+    if (verb->get_subcommands().empty()) status = run(*options);  // else an action of this verb
+  });
 }
 
 }  // namespace tessera::cli

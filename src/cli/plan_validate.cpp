@@ -100,17 +100,17 @@ std::string errors_text(const ErrorSummary& errors) {
 }
 
 void print_groups(const plan::Validation& validation) {
-  fmt::print("{:<44} {:>20}  {:>8}  {:>20}  {:>5} {:>6}\n{:<44} {:>4} {:>7} {:>7}  {:>8}  {:>4} "
-             "{:>7} {:>7}\n",
-             "", "step time", "baseline", "memory", "tau", "regret", "", "rows", "mean", "worst",
-             "mean", "rows", "mean", "worst");
+  fmt::print(
+      "{:<44} {:>20}  {:>8}  {:>20}  {:>5} {:>6}\n{:<44} {:>4} {:>7} {:>7}  {:>8}  {:>4} "
+      "{:>7} {:>7}\n",
+      "", "step time", "baseline", "memory", "tau", "regret", "", "rows", "mean", "worst", "mean",
+      "rows", "mean", "worst");
   for (const ValidationGroup& group : validation.groups) {
     if (group.time.count + group.memory.count == 0) continue;
-    fmt::print("{:<44} {}  {:>7}  {}", group.name, errors_text(group.time),
-               group.baseline.count > 0
-                   ? fmt::format("{:.1f}%", 100 * group.baseline.mean_abs_error)
-                   : "",
-               errors_text(group.memory));
+    fmt::print(
+        "{:<44} {}  {:>7}  {}", group.name, errors_text(group.time),
+        group.baseline.count > 0 ? fmt::format("{:.1f}%", 100 * group.baseline.mean_abs_error) : "",
+        errors_text(group.memory));
     if (group.ranking) {
       fmt::print("  {:>5.2f} {:>5.1f}%", group.ranking->kendall_tau, 100 * group.ranking->regret);
     }
@@ -203,7 +203,7 @@ int run_calibrate(const CalibrateOptions& options) {
                      {"objective_after", fit.objective_after},
                      {"constants", constants},
                      {"rows_used", fit.used}};
-  if (!options.out.empty()) core::write_file(options.out, json.dump(2) + "\n");
+  if (!options.out.empty()) core::write_atomically(options.out, json.dump(2) + "\n");
   if (options.json) {
     fmt::print("{}\n", json.dump(2));
     return kDone;
@@ -223,7 +223,8 @@ void add_plan_validate_action(CLI::App& plan_verb) {
   CLI::App* action = plan_verb.add_subcommand(
       "validate",
       "Predicts published runs and says how far off it is, row by row and by groups. The project's "
-      "own rows are in data/published_runs.csv; those that the constants were fitted on are marked.");
+      "own rows are in data/published_runs.csv; those that the constants were fitted on are "
+      "marked.");
   action->add_option("--csv", options->csv, "published runs, a row each")
       ->required()
       ->check(CLI::ExistingFile);

@@ -41,6 +41,9 @@ void add_schedule_verb(CLI::App& app, int& status);
 void add_exact_verb(CLI::App& app, int& status);
 void add_plan_verb(CLI::App& app, int& status);
 void add_simulate_verb(CLI::App& app, int& status);
+/// `tessera plan validate` and `tessera plan calibrate`, actions of the plan verb.
+void add_plan_validate_action(CLI::App& plan_verb);
+void add_plan_calibrate_action(CLI::App& plan_verb, int& status);
 void add_bench_verb(CLI::App& app, int& status);
 /// `tessera bench comm`, an action of the bench verb.
 void add_bench_comm_action(CLI::App& bench_verb, int& status);

@@ -191,6 +191,11 @@ class Reader {
     if (row_.reshard_after_forward == "no") layout.reshard_after_forward = false;
     // Under a pipeline FSDP keeps weights whole from the first micro-batch to the last.
     if (layout.pp > 1 && layout.zero == 3) layout.reshard_after_forward = false;
+    // DGX Cloud's JAX recipes: from 512 devices up, groups of 128 that are copies of each other.
+    if (run_.stack.name == "maxtext" && layout.zero == 3 && layout.dp >= 512) {
+      layout.shard = 128;
+      assume("shard groups of 128");
+    }
     if (!read_recompute()) return false;
     layout.sequence_parallel =
         layout.tp > 1 && run_.stack.sequence_parallel &&
