@@ -229,7 +229,7 @@ void Reader::check_layout() {
     run.model.dense.num_hidden_layers = run.layout.stages();
   }
   for (Violation violation :
-       plan::mistakes(run.model, run.recipe, run.cluster, run.layout, plan::UnevenBatches::taken)) {
+       plan::mistakes(run.model, run.recipe, run.layout, plan::UnevenBatches::taken)) {
     violation.where = "--" + violation.key;
     violations().push_back(std::move(violation));
   }

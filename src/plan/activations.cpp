@@ -101,4 +101,25 @@ StageActivations stage_activations(const Case& run, const Stage& stage) {
   return activations;
 }
 
+double chunks_in_flight(const Layout& layout, int64_t rank, int64_t micro_batches) {
+  const int64_t ranks = layout.pp;
+  if (ranks == 1) return 1;
+  const int64_t all = micro_batches * layout.v;
+  switch (layout.schedule) {
+    case spec::ScheduleKind::gpipe:
+      return static_cast<double>(all);
+    case spec::ScheduleKind::interleaved:
+      return static_cast<double>(
+          std::min(all, 2 * (ranks - rank - 1) + (layout.v - 1) * ranks + 1));
+    case spec::ScheduleKind::zb_v:
+      return static_cast<double>(std::min(all, 2 * ranks));
+    case spec::ScheduleKind::zb_h1:  // every rank keeps as many until their weights' half is done
+      return static_cast<double>(std::min(micro_batches, ranks));
+    case spec::ScheduleKind::one_f_one_b:
+    case spec::ScheduleKind::csv:
+      return static_cast<double>(std::min(micro_batches, ranks - rank));
+  }
+  return 1;
+}
+
 }  // namespace tessera::plan

@@ -12,4 +12,8 @@ struct StageActivations {
 };
 StageActivations stage_activations(const Case& run, const Stage& stage);
 
+/// Chunks, each of one micro-batch in one stage, that a rank of the pipeline keeps at once: closed
+/// forms of spec::peak_in_flight.
+double chunks_in_flight(const Layout& layout, int64_t rank, int64_t micro_batches);
+
 }  // namespace tessera::plan

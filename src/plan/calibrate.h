@@ -9,7 +9,7 @@
 namespace tessera::plan {
 
 struct CalibrationOptions {
-  int64_t rounds = 12;    ///< over all constants; later ones take smaller steps
+  int64_t rounds = 20;    ///< over all constants; later ones take smaller steps
   bool all_rows = false;  ///< fit on every row, not on the 40 % alone
   /// Called after every round with the mean absolute error so far; may be empty.
   std::function<void(int64_t round, double objective)> progress;

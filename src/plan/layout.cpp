@@ -56,8 +56,8 @@ std::string nearest_divisors(int64_t number, int64_t value) {
 
 class Checker {
  public:
-  Checker(const Model& model, const Recipe& recipe, const Cluster& cluster, const Layout& layout)
-      : model_(model), recipe_(recipe), cluster_(cluster), layout_(layout) {}
+  Checker(const Model& model, const Recipe& recipe, const Layout& layout)
+      : model_(model), recipe_(recipe), layout_(layout) {}
   void take_uneven_batches() { uneven_ = true; }
 
   std::vector<spec::Violation> run() {
@@ -195,7 +195,6 @@ class Checker {
 
   const Model& model_;
   const Recipe& recipe_;
-  const Cluster& cluster_;
   const Layout& layout_;
   bool uneven_ = false;
   std::vector<spec::Violation> found_;
@@ -204,9 +203,8 @@ class Checker {
 }  // namespace
 
 std::vector<spec::Violation> mistakes(const Model& model, const Recipe& recipe,
-                                      const Cluster& cluster, const Layout& layout,
-                                      UnevenBatches uneven) {
-  Checker checker(model, recipe, cluster, layout);
+                                      const Layout& layout, UnevenBatches uneven) {
+  Checker checker(model, recipe, layout);
   if (uneven == UnevenBatches::taken) checker.take_uneven_batches();
   return checker.run();
 }

@@ -64,7 +64,7 @@ enum class UnevenBatches : uint8_t { refused, taken };
 /// Everything that makes the layout impossible, each with its nearest legal values; empty: legal.
 /// Memory is not asked here.
 std::vector<spec::Violation> mistakes(const Model& model, const Recipe& recipe,
-                                      const Cluster& cluster, const Layout& layout,
+                                      const Layout& layout,
                                       UnevenBatches uneven = UnevenBatches::refused);
 
 /// The blocks of every stage, [pp · v]: those given, or even, the middle ones with one more.

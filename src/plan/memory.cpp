@@ -12,28 +12,6 @@ namespace tessera::plan {
 
 namespace {
 
-/// Chunks, each of one micro-batch in one stage, that a rank keeps at once. The closed forms of
-/// spec::peak_in_flight, which tests hold equal.
-double chunks_in_flight(const Layout& layout, int64_t rank, int64_t micro_batches) {
-  const int64_t ranks = layout.pp;
-  if (ranks == 1) return 1;
-  const int64_t all = micro_batches * layout.v;
-  switch (layout.schedule) {
-    case spec::ScheduleKind::gpipe:
-      return static_cast<double>(all);
-    case spec::ScheduleKind::interleaved:
-      return static_cast<double>(
-          std::min(all, 2 * (ranks - rank - 1) + (layout.v - 1) * ranks + 1));
-    case spec::ScheduleKind::zb_v:
-      return static_cast<double>(std::min(all, 2 * ranks));
-    case spec::ScheduleKind::zb_h1:
-    case spec::ScheduleKind::one_f_one_b:
-    case spec::ScheduleKind::csv:
-      return static_cast<double>(std::min(micro_batches, ranks - rank));
-  }
-  return 1;
-}
-
 /// State of parameters that `sharers` ranks hold alike.
 void add_states(Memory& memory, double parameters, const StateBytes& bytes, int64_t zero,
                 int64_t shards) {

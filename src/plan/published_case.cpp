@@ -39,8 +39,7 @@ class Reader {
 
   ModelledRun read() {
     if (read_all()) {
-      const std::vector<spec::Violation> wrong =
-          mistakes(run_.model, run_.recipe, run_.cluster, run_.layout);
+      const std::vector<spec::Violation> wrong = mistakes(run_.model, run_.recipe, run_.layout);
       if (wrong.empty()) {
         result_.run = run_;
       } else {

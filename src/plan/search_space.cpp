@@ -89,13 +89,12 @@ class Cells {
   }
 
   bool is_legal(const Layout& layout) const {
-    return mistakes(space_.model, space_.recipe, space_.cluster, layout).empty();
+    return mistakes(space_.model, space_.recipe, layout).empty();
   }
 
   /// Asks for everything that degrees decide; the rest is legal as it is enumerated.
   bool legal_degrees(const Layout& layout) {
-    const std::vector<spec::Violation> found =
-        mistakes(space_.model, space_.recipe, space_.cluster, layout);
+    const std::vector<spec::Violation> found = mistakes(space_.model, space_.recipe, layout);
     if (found.empty()) return true;
     const spec::Violation& first = found.front();
     auto known = std::find_if(illegal_.begin(), illegal_.end(),

@@ -163,8 +163,7 @@ void hold(const SearchSpace& space, const Layout& best, Knob knob, KnobValue& li
     return refuse("there is no pipeline");
   }
   if (layout.devices() != space.devices) return refuse("other degrees have to change with it");
-  const std::vector<spec::Violation> found =
-      mistakes(space.model, space.recipe, space.cluster, layout);
+  const std::vector<spec::Violation> found = mistakes(space.model, space.recipe, layout);
   if (!found.empty()) {
     return refuse(found.front().key + " = " + found.front().value + ' ' + found.front().why);
   }

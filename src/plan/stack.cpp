@@ -31,7 +31,7 @@ std::vector<Stack> make_stacks() {
 
   Stack zero3 = megatron;
   zero3.name = "deepspeed-2021";
-  zero3.gathers_per_layer = 4;
+  zero3.gathers_per_layer = 8;
   zero3.overlaps_gathers = false;
   zero3.about = "DeepSpeed's ZeRO-3 of 2021, parameter by parameter";
   all.push_back(zero3);

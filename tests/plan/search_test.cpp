@@ -57,7 +57,7 @@ void every_layout(const SearchSpace& space, const Visit& visit) {
         if (layout.zero == 0 && shard > 0) continue;
         if (shard == layout.dp * layout.cp) continue;  // all, which is 0
         layout.shard = shard;
-        if (mistakes(space.model, space.recipe, space.cluster, layout).empty()) visit(layout);
+        if (mistakes(space.model, space.recipe, layout).empty()) visit(layout);
       }
     }
     layout.zero = layout.shard = 0;
