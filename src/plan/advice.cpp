@@ -45,7 +45,7 @@ class Adviser {
   double room() const { return static_cast<double>(space_.cluster.device.memory_bytes); }
 
   void try_layout(const Layout& layout, Trial& trial) const {
-    if (!mistakes(space_.model, space_.recipe, space_.cluster, layout).empty()) return;
+    if (!mistakes(space_.model, space_.recipe, layout).empty()) return;
     const Case run = space_.at(layout);
     const std::vector<Memory> ranks = memory_of_ranks(run);
     const double bytes = ranks[worst_rank(ranks)].total();
@@ -188,7 +188,7 @@ class Adviser {
       layout.tp = tp;
       if (tp == 1 || tp > space_.cluster.devices_per_node) continue;
       layout.dp = 1;
-      if (mistakes(space_.model, space_.recipe, space_.cluster, layout).empty()) {
+      if (mistakes(space_.model, space_.recipe, layout).empty()) {
         degrees.push_back(tp);
       }
     }

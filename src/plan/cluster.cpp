@@ -96,7 +96,7 @@ std::vector<Cluster> make_presets() {
   const Sheet b200{1125, 2250, 4500, 9000, 180, 8000, 148, Family::blackwell};
   const Sheet gb200{1225, 2450, 4900, 9800, 186, 8000, 152, Family::blackwell};
   const Sheet b300{1125, 2250, 4500, 13500, 268, 8000, 148, Family::blackwell};
-  const Sheet gb300{1225, 2450, 4900, 14700, 279, 8000, 152, Family::blackwell};
+  const Sheet gb300{1250, 2500, 5000, 15000, 279, 8000, 152, Family::blackwell};
   const Sheet mi300x{653.7, 1307.4, 2614.9, 0, 192, 5300, 304, Family::cdna};
   const Sheet v5p{0, 459, 0, 0, 95, 2765, 8, Family::tpu};
   const Sheet host{1.6, 3.2, 0, 0, 256, 300, 64, Family::host};

@@ -33,10 +33,13 @@ struct Constants {
   double odd_head = 0.5;              ///< to attention with heads that do not divide by 8
   double collective_s = 20e-6;        ///< of a collective inside a node, besides its bytes
   double inter_collective_s = 50e-6;  ///< of one that leaves it, and log2 of its nodes times it
-  double hop_s = 6e-6;          ///< of one step of a ring, of which a gather takes as many as ranks
-  double launch_s = 4e-6;       ///< of a product on the device, besides its work
-  double host_s = 20e-6;        ///< in which the host starts a kernel: many small ones wait for it
-  double checkpoint_s = 5e-3;   ///< that a layer waits where a stack waits at checkpoints
+  double hop_s = 6e-6;         ///< of one step of a ring, of which a gather takes as many as ranks
+  double launch_s = 4e-6;      ///< of a product on the device, besides its work
+  double host_s = 20e-6;       ///< in which the host starts a kernel: many small ones wait for it
+  double checkpoint_s = 5e-3;  ///< that a layer waits where a stack waits at checkpoints
+  /// Of a backward, that cutting it in two costs: products that no longer share what they read.
+  /// An allowance, not fitted: no published row here has a zero-bubble schedule.
+  double split_backward = 0.03;
   double first_fused = 0.7;     ///< of the rate of fused attention, that the first generation has
   double step_s = 0.1;          ///< of every step: data, logging, synchronisation
   double straggler = 0.01;      ///< σ of a node's time: a step takes 1 + σ √(2 ln nodes)

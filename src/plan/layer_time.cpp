@@ -127,11 +127,13 @@ class LayerClock {
     const auto length = static_cast<double>(run_.recipe.seq_len);
     shape.queries = length / static_cast<double>(run_.layout.cp);
     shape.keys = length;
+    shape.at_once = shape.queries;
     shape.heads = heads / tp_;
     shape.head_dim = head_dim;
     Kernels::Times times = kernels_.attention_s(shape);
     if (run_.model.window > 0) {
       shape.keys = std::min(length, static_cast<double>(run_.model.window));
+      shape.at_once = std::min(shape.at_once, shape.keys);
       const Kernels::Times narrow = kernels_.attention_s(shape);
       times = {(times.forward + narrow.forward) / 2, (times.backward + narrow.backward) / 2};
     }
@@ -206,8 +208,7 @@ class LayerClock {
     if (run_.layout.tp == 1) return;
     const double bytes = tokens_ * hidden_ * wide_;
     // Two sums each way; with sequence parallelism two gathers and two scatters of half of that.
-    const double sum = network_.all_reduce_s(bytes, groups_.tp) +
-                       (run_.layout.sequence_parallel ? constants_.collective_s : 0);
+    const double sum = network_.all_reduce_s(bytes, groups_.tp);
     const double shown = (run_.stack.overlaps_tp ? 1 - constants_.tp_overlap : 1) * 2 * sum;
     forward_collectives_ = shown;
     time_.forward += shown;
@@ -224,7 +225,10 @@ class LayerClock {
   LayerTime finished() {
     // The host starts kernels while the device works: the longer of the two, and a little of both
     // where they are alike.
-    const double host = constants_.host_s * run_.stack.kernels_per_layer * kernels_factor_;
+    // A round of keys and values among context-parallel ranks starts a few of its own.
+    const double starts = run_.stack.kernels_per_layer * kernels_factor_ +
+                          4 * static_cast<double>(run_.layout.cp - 1);
+    const double host = constants_.host_s * starts;
     const double device = time_.forward + time_.backward();
     const double slower = std::cbrt(1 + std::pow(3 * host / device, 3));
     time_.forward *= slower;

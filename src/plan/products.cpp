@@ -80,7 +80,7 @@ Kernels::Times Kernels::attention_s(const AttentionShape& shape) const {
     const double mask = run.stack.causal_skips ? 0.5 : 1;
     const double flops = 4 * scores * shape.head_dim * mask;
     // Short sequences and narrow heads leave the units waiting for the exponentials.
-    const double reached = family.attention * shape.keys / (shape.keys + 512) *
+    const double reached = family.attention * shape.at_once / (shape.at_once + 512) *
                            std::min(1.0, std::sqrt(shape.head_dim / 128)) /
                            (odd ? 1 + constants.odd_head : 1) *
                            (run.stack.first_generation ? constants.first_fused : 1);

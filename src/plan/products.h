@@ -21,6 +21,7 @@ struct AttentionShape {
   double sequences = 0;
   double queries = 0;  ///< tokens of a sequence on this device
   double keys = 0;     ///< that they look at, without a mask
+  double at_once = 0;  ///< of those, in one kernel: context parallelism takes them in pieces
   double heads = 0;    ///< on this device
   double head_dim = 0;
 };

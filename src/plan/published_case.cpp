@@ -187,6 +187,11 @@ class Reader {
                   std::to_string(whole(row_.num_gpus, 0)) + " GPUs");
     }
     if (!row_.zero_stage) assume("ZeRO-1");
+    if (layout.zero == 2 && layout.pp > 1) {
+      // Published with a pipeline, stage 2 keeps gradients whole until the last micro-batch.
+      layout.zero = 1;
+      assume("ZeRO-1 for 2");
+    }
     if (row_.reshard_after_forward == "no") layout.reshard_after_forward = false;
     // Under a pipeline FSDP keeps weights whole from the first micro-batch to the last.
     if (layout.pp > 1 && layout.zero == 3) layout.reshard_after_forward = false;

@@ -19,6 +19,10 @@ double efficiency_of(const Case& run, const Constants& constants) {
   return 1;
 }
 
+bool splits_backward(spec::ScheduleKind schedule) {
+  return schedule == spec::ScheduleKind::zb_h1 || schedule == spec::ScheduleKind::zb_v;
+}
+
 account::ActionTimes action_times(const LayerTime& time) {
   return {time.forward, time.backward(), time.backward_input, time.backward_weight};
 }
@@ -80,6 +84,10 @@ StepParts step_parts(const Case& run, const Constants& constants, const LayerTim
     if (run.layout.pp > 1 && !run.stack.overlaps_pp) {
       time.forward += message;
       time.backward_input += message;
+    }
+    if (run.layout.pp > 1 && splits_backward(run.layout.schedule)) {
+      time.backward_input *= 1 + constants.split_backward;
+      time.backward_weight *= 1 + constants.split_backward;
     }
     by_rank[static_cast<size_t>(rank_of(run.layout, static_cast<int64_t>(i)))] += time;
     parts.stages.stages.push_back(action_times(time));
@@ -178,10 +186,14 @@ double exposed_reduction(const Case& run, const Constants& constants, const Loca
     reduce += network.all_gather_s(local.experts * gradient, group);
     gather += network.all_gather_s(local.experts * stream_bytes(run.recipe), group);
   }
-  if (!run.stack.overlaps_dp) return reduce + gather;
-  const double hides = constants.dp_overlap * last_backward;
+  const double hides = run.stack.overlaps_dp ? constants.dp_overlap * last_backward : 0;
+  // Stage 2 has room for a shard of the gradients alone: every micro-batch's are scattered.
+  const double earlier = layout.zero == 2
+                             ? static_cast<double>(num_micro_batches(run.recipe, layout) - 1) *
+                                   std::max(0.0, reduce - hides)
+                             : 0;
   // Weights come back one after the other into the next forward, of about half that length.
-  return std::max(0.0, reduce - hides) + std::max(0.0, gather - hides / 2);
+  return earlier + std::max(0.0, reduce - hides) + std::max(0.0, gather - hides / 2);
 }
 
 }  // namespace

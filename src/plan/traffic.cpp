@@ -22,8 +22,9 @@ double data_bytes(const Case& run, const LocalParameters& local) {
   if (layout.zero == 0) return 2 * ring(gradients, data);
   const int64_t shards = layout.shards();
   const double rest = 2 * ring(gradients / static_cast<double>(shards), data / shards);
-  if (layout.zero < 3) return ring(gradients, shards) + ring(weights, shards) + rest;
   const auto micro_batches = static_cast<double>(num_micro_batches(run.recipe, layout));
+  const double scatters = layout.zero == 1 ? 1 : micro_batches;
+  if (layout.zero < 3) return scatters * ring(gradients, shards) + ring(weights, shards) + rest;
   const double gathers = layout.reshard_after_forward ? 2 * micro_batches : 1;
   const double all_weights = run.recipe.fine_tune == FineTune::full
                                  ? weights
