@@ -77,8 +77,7 @@ TEST(Advice, LeadsToLegalLayoutsThatFitAndAreNoFasterThanTheBest) {
     const Asked asked = ask(model, devices, 128);
     ASSERT_TRUE(asked.advice.layout) << model;
     const Layout& layout = *asked.advice.layout;
-    EXPECT_TRUE(
-        mistakes(asked.space.model, asked.space.recipe, asked.space.cluster, layout).empty());
+    EXPECT_TRUE(mistakes(asked.space.model, asked.space.recipe, layout).empty());
     EXPECT_TRUE(asked.advice.estimate.fits);
     EXPECT_EQ(layout.devices(), devices);
     EXPECT_GE(asked.advice.behind, -1e-12) << to_string(layout);

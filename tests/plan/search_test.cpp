@@ -240,7 +240,7 @@ TEST(Search, ReturnsLayoutsThatAreLegalAndFit) {
     ASSERT_FALSE(result.best.empty()) << model;
     for (const Found& found : result.best) {
       const std::string text = to_string(found.layout);
-      EXPECT_TRUE(mistakes(space.model, space.recipe, space.cluster, found.layout).empty()) << text;
+      EXPECT_TRUE(mistakes(space.model, space.recipe, found.layout).empty()) << text;
       EXPECT_TRUE(found.estimate.fits) << text;
       EXPECT_EQ(found.layout.devices(), 64) << text;
     }
