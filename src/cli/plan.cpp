@@ -9,7 +9,6 @@
 #include "cli/flag_reader.h"
 #include "cli/plan_args.h"
 #include "cli/plan_config.h"
-#include "cli/plan_constants.h"
 #include "cli/plan_ideal_report.h"
 #include "cli/plan_report.h"
 #include "cli/plan_search.h"
@@ -29,7 +28,6 @@ struct Options {
   bool ideal = false;
   std::string flops_per_gpu;
   bool explain = false;
-  std::string constants;
   bool json = false;
 };
 
@@ -68,8 +66,7 @@ int estimate(const Options& options) {
   }
   plan::EstimateOptions how;
   how.explain = options.explain;
-  const plan::Estimate estimate =
-      plan::estimate(request.run, read_constants(options.constants), how);
+  const plan::Estimate estimate = plan::estimate(request.run, request.constants, how);
   PlanNotes notes = notes_of(request);
   notes.warnings = plan::warnings(request.run, estimate, training_of(request));
   if (options.explain) {
@@ -170,9 +167,6 @@ void add_plan_verb(CLI::App& app, int& status) {
       ->type_name("FLOP/S");
   verb->add_flag("--explain", options->explain,
                  "Every number with its formula and its values, and what is not modelled");
-  verb->add_option("--constants", options->constants,
-                   "Constants of `plan calibrate --out` (those fitted on published runs)")
-      ->type_name("FILE");
   verb->add_flag("--json", options->json, "Print one JSON object");
   add_run_here(*verb, *options);
   verb->footer(

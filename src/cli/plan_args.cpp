@@ -6,6 +6,7 @@
 
 #include "cli/cluster_file.h"
 #include "cli/flag_reader.h"
+#include "cli/plan_constants.h"
 #include "cli/plan_model.h"
 #include "core/error.h"
 #include "formats/config_io.h"
@@ -236,6 +237,7 @@ void Reader::check_layout() {
 }
 
 PlanRequest Reader::read(LayoutFlags how) {
+  request_.constants = read_constants(has("constants") ? text("constants") : "");
   read_model();
   read_recipe();
   read_cluster();

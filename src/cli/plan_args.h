@@ -18,9 +18,10 @@ namespace tessera::cli {
 /// What was asked for.
 struct PlanRequest {
   plan::Case run;
-  double parameters = 0;    ///< --params: a model of so many, without a shape; else 0
-  int64_t gpus = 1;         ///< devices of the run
-  double tokens = 0;        ///< to train on; 0: not said
+  plan::Constants constants;  ///< those of --constants, or the shipped ones
+  double parameters = 0;      ///< --params: a model of so many, without a shape; else 0
+  int64_t gpus = 1;           ///< devices of the run
+  double tokens = 0;          ///< to train on; 0: not said
   int64_t tuned_batch = 0;  ///< sequences a step for which the learning rate was chosen; 0: unknown
   std::set<std::string> said;  ///< flags that were given, without dashes, --layout's among them
 

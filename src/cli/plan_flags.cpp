@@ -21,7 +21,7 @@ constexpr const char* kWhat = "What is trained";
 constexpr const char* kWhere = "On which machines";
 constexpr const char* kHow = "Layout (left out: 1, none or 0)";
 
-constexpr std::array<Flag, 34> kFlags = {{
+constexpr std::array<Flag, 35> kFlags = {{
     {"model", "NAME|FOLDER|FILE", "A preset, a Hugging Face folder, or a TOML file with [model]",
      kWhat},
     {"params", "N", "A model of so many parameters and no shape, for --ideal: 7e9, 13B", kWhat},
@@ -37,6 +37,8 @@ constexpr std::array<Flag, 34> kFlags = {{
     {"stack", "NAME", "The software that runs it: generic, megatron-lm, torchtitan, …", kWhat},
     {"cluster", "NAME|FILE", "A preset or a TOML file (h100-80g)", kWhere},
     {"links", "FILE", "Links measured by tessera bench comm, instead of the cluster's", kWhere},
+    {"constants", "FILE", "Of `plan calibrate --out`, instead of those fitted on published runs",
+     kWhere},
     {"gpus", "N", "Devices of the run (tp times cp times pp times dp)", kWhere},
     {"gpus-per-node", "N", "Devices that share a node (the cluster's)", kWhere},
     {"intra-bandwidth", "B/S", "Bytes a device sends in a second inside a node: 450e9", kWhere},

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "cli/plan_hf_experts.h"
 #include "core/error.h"
 #include "formats/config_io.h"
 #include "formats/hf_config.h"
@@ -53,6 +54,7 @@ plan::Model read_model(const std::string& name_or_path, std::vector<Violation>& 
   model.name = name_or_path;
   std::error_code unknown;
   if (formats::is_hf_folder(name_or_path)) {
+    if (auto planned = read_hf_experts(name_or_path, violations)) return *std::move(planned);
     try {
       model.dense = formats::read_hf_config(name_or_path).model;
     } catch (const core::ConfigError& error) {

@@ -97,7 +97,7 @@ plan::SearchSpace space_of(const PlanRequest& request, const PlanSearchOptions& 
   space.recipe = request.run.recipe;
   space.cluster = request.run.cluster;
   space.stack = request.run.stack;
-  space.constants = plan::default_constants();
+  space.constants = request.constants;
   space.devices = request.gpus;
   space.top = static_cast<size_t>(options.top);
   for (const auto& [flag, knob] : kPinned) {

@@ -46,9 +46,11 @@ struct FailureReport {
   double goodput = 0;
   plan::SimulatedRun simulated;
 
+  /// Whether there were enough failures for their mean to say something.
+  bool tells() const { return simulated.failures >= 30; }
   /// Five standard errors: by chance once in two million.
   bool agrees() const {
-    return std::abs(simulated.goodput - goodput) <= 5 * simulated.standard_error + 1e-9;
+    return !tells() || std::abs(simulated.goodput - goodput) <= 5 * simulated.standard_error + 1e-9;
   }
 };
 
@@ -140,7 +142,7 @@ Report simulate(const SimulateOptions& options) {
     throw core::ConfigError("--params has no shape to simulate: name a model (--model)");
   }
   const plan::Case& run = report.request.run;
-  const plan::Constants& constants = plan::default_constants();
+  const plan::Constants& constants = report.request.constants;
   report.estimate = plan::estimate(run, constants);
   if (options.mtbf_hours > 0) report.failures = failures_of(options, report.request);
   report.training = training_of(options, report);
@@ -163,7 +165,10 @@ void print_failures(const FailureReport& failures) {
   fmt::print(
       "  every {:.0f} s     goodput {:.2f} %; simulated {:.2f} % ± {:.2f} over {} failures: {}\n",
       failures.interval_s, 100 * failures.goodput, 100 * run.goodput, 100 * run.standard_error,
-      run.failures, failures.agrees() ? "agrees" : "DISAGREES");
+      run.failures,
+      !failures.tells()   ? "too few to tell"
+      : failures.agrees() ? "agrees"
+                          : "DISAGREES");
   fmt::print("  of the time     {:.2f} % saving, {:.2f} % lost work, {:.2f} % restarting\n",
              100 * run.saving_s / run.time_s, 100 * run.lost_s / run.time_s,
              100 * run.restarting_s / run.time_s);
@@ -264,6 +269,9 @@ void add_options(CLI::App& verb, SimulateOptions& options) {
     verb.add_option(names, value, about)
         ->type_name("NUMBER")
         ->check(CLI::Range(least, 1e12))
+        ->check([](const std::string& text) {  // a range lets what is not a number through
+          return text.find_first_of("nN") == std::string::npos ? "" : text + " is not a number";
+        })
         ->group(group);
   };
   number("--mtbf-hours,--mtbf_hours", options.mtbf_hours,
@@ -290,8 +298,9 @@ void add_simulate_verb(CLI::App& app, int& status) {
   CLI::App* verb = app.add_subcommand(
       "simulate", "a planned step as a trace; failures, goodput, days and cost of a long run");
   verb->footer(
-      "Exit status 1 when the simulated failures do not bear out the formula. docs/simulation.md "
-      "has the models.");
+      "Exit status 1 when the simulated failures do not bear out the formula, 3 when the layout "
+      "does "
+      "not fit in memory; everything is printed still. docs/simulation.md has the models.");
   const auto options = std::make_shared<SimulateOptions>();
   add_options(*verb, *options);
   verb->callback([options, &status] {
@@ -301,6 +310,7 @@ void add_simulate_verb(CLI::App& app, int& status) {
     } else {
       print_report(report, *options);
     }
+    if (!report.estimate.fits) status = kDoesNotFit;
     if (report.failures && !report.failures->agrees()) status = kRunFailed;
   });
 }

@@ -1,6 +1,7 @@
 #include "train/machine_bench.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <vector>
 
 #include "account/sharding.h"
@@ -15,6 +16,8 @@ namespace tessera::train {
 namespace {
 
 using account::UnitKind;
+
+constexpr int kRounds = 5;
 
 account::Company company_of(const MachineBench& bench) {
   return {bench.ranks, bench.threads};
@@ -127,15 +130,59 @@ class Measurement {
   account::MachineTimes& machine_;
 };
 
+/// The entries of every round beyond those known before, each number the median of the rounds'.
+template <class Entry>
+void add_medians(std::vector<Entry>& known, const std::vector<std::vector<Entry>>& rounds,
+                 std::initializer_list<double Entry::*> numbers) {
+  for (size_t i = known.size(); i < rounds.front().size(); ++i) {
+    Entry entry = rounds.front()[i];
+    for (double Entry::* number : numbers) {
+      std::vector<double> values;
+      for (const std::vector<Entry>& round : rounds) values.push_back(round[i].*number);
+      const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+      std::nth_element(values.begin(), middle, values.end());
+      entry.*number = *middle;
+    }
+    known.push_back(std::move(entry));
+  }
+}
+
+template <class Entry>
+std::vector<std::vector<Entry>> each(const std::vector<account::MachineTimes>& rounds,
+                                     std::vector<Entry> account::MachineTimes::* entries) {
+  std::vector<std::vector<Entry>> all;
+  for (const account::MachineTimes& round : rounds) all.push_back(round.*entries);
+  return all;
+}
+
 }  // namespace
 
 account::MachineTimes measure_machine(const spec::RunConfig& config, const MachineBench& bench,
                                       const data::Dataset& dataset, account::MachineTimes known) {
   known.device = kernels::describe_device();
   known.cores = usable_cores();
-  Measurement measurement(config, bench, dataset, known);
-  run_thread_ranks({bench.ranks, bench.ranks * bench.threads}, comm_options(config),
-                   [&](comm::Communicator& comm) { measurement.run(comm); });
+  // Other programs disturb a machine for seconds at a time, longer than a part is timed. So all
+  // parts are timed in turn, several times over.
+  MachineBench once = bench;
+  once.effort.seconds = bench.effort.seconds / kRounds;
+  std::vector<account::MachineTimes> rounds;
+  for (int round = 0; round < kRounds; ++round) {
+    rounds.push_back(known);
+    Measurement measurement(config, once, dataset, rounds.back());
+    run_thread_ranks({bench.ranks, bench.ranks * bench.threads}, comm_options(config),
+                     [&](comm::Communicator& comm) { measurement.run(comm); });
+    once.on_progress = nullptr;
+  }
+  using account::LinkTimes, account::StateTimes, account::UnitTimes;
+  add_medians(
+      known.units, each(rounds, &account::MachineTimes::units),
+      {&UnitTimes::forward_s, &UnitTimes::backward_s, &UnitTimes::backward_input_s,
+       &UnitTimes::backward_weight_s, &UnitTimes::stream_forward_s, &UnitTimes::stream_backward_s});
+  add_medians(
+      known.states, each(rounds, &account::MachineTimes::states),
+      {&StateTimes::zero_s, &StateTimes::norm_s, &StateTimes::optimizer_s, &StateTimes::copy_s});
+  add_medians(known.links, each(rounds, &account::MachineTimes::links),
+              {&LinkTimes::latency_s, &LinkTimes::bytes_per_s});
   return known;
 }
 

@@ -30,7 +30,7 @@ using core::View;
 
 /// Blocks in a row, so that what one left in the caches is gone before it is used again, as in a
 /// whole model.
-constexpr int64_t kBlocks = 4;
+constexpr int64_t kBlocks = 8;
 
 /// A model of a few of the config's units on one rank.
 spec::RunConfig part_config(const spec::RunConfig& config) {

@@ -14,7 +14,7 @@ namespace tessera::train {
 
 /// Seconds in which a part is repeated, at least, and how often, at least.
 struct BenchEffort {
-  double seconds = 0.3;
+  double seconds = 0.5;
   int repetitions = 3;
 };
 
