@@ -85,6 +85,10 @@ Json to_json(const plan::Validation& validation) {
       json["regret"] = group.ranking->regret;
       json["layouts"] = group.ranking->count;
     }
+    if (group.held_out) {
+      json["held_out_kendall_tau"] = group.held_out->kendall_tau;
+      json["held_out_regret"] = group.held_out->regret;
+    }
     groups[group.name] = std::move(json);
   }
   return {{"rows", std::move(rows)},
@@ -113,6 +117,10 @@ void print_groups(const plan::Validation& validation) {
         errors_text(group.memory));
     if (group.ranking) {
       fmt::print("  {:>5.2f} {:>5.1f}%", group.ranking->kendall_tau, 100 * group.ranking->regret);
+      if (group.held_out) {
+        fmt::print("  held out {:.2f} {:.1f}%", group.held_out->kendall_tau,
+                   100 * group.held_out->regret);
+      }
     }
     fmt::print("\n");
   }

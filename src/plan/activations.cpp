@@ -51,6 +51,8 @@ TokenBytes token_bytes(const Case& run, bool with_experts) {
   // The activation function's input, or both halves of a gated one, and its output.
   bytes.inside += wide * (gated ? 3 : 2) * width;
   bytes.functions = wide * width;
+  // Of latent attention, what comes out of the narrow vectors is computed from them again.
+  if (run.model.latent) bytes.functions += wide * (queries + 2 * keys);
   if (run.stack.flash_attention) {
     bytes.inside += 4 * heads;  // the fp32 log-sum-exp
   } else {
@@ -80,7 +82,8 @@ StageActivations stage_activations(const Case& run, const Stage& stage) {
       if (run.stack.selective_drops_functions) inside -= bytes.functions;
     }
     return tokens * (bytes.outside / outside_by + (inside + scores) / tp) *
-           (recompute == spec::Recompute::selective ? run.stack.selective_share : 1);
+           (recompute == spec::Recompute::selective ? run.stack.selective_share
+                                                    : run.stack.kept_share);
   };
   StageActivations activations;
   activations.kept =

@@ -18,6 +18,10 @@ StepFlops step_flops(const Case& run) {
   const auto tokens = static_cast<double>(run.recipe.global_batch * run.recipe.seq_len);
   StepFlops flops;
   flops.model = tokens * train_flops_per_token(run.model, run.recipe.seq_len);
+  // Frozen weights have no gradient: two thirds of their products remain. Adapters are small.
+  if (run.recipe.fine_tune != FineTune::full) {
+    flops.model -= tokens * 2 * static_cast<double>(count_parameters(run.model).matmul);
+  }
   double again = 0;
   const int64_t sparse = run.model.layers_with_experts();
   for (const bool with_experts : {false, true}) {

@@ -15,12 +15,6 @@ std::string over(int64_t ranks) {
   return ranks > 1 ? " / " + term(ranks) : "";
 }
 
-int64_t expert_shards(const Layout& layout) {
-  if (layout.zero == 0) return 1;
-  if (layout.ep == 1) return layout.shards();
-  return std::max<int64_t>(layout.dp * layout.cp * layout.tp / layout.ep, 1);
-}
-
 /// Bytes of one kind of state, which ZeRO shares from a stage on.
 class States {
  public:

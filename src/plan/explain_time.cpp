@@ -98,16 +98,16 @@ void explain_time(const Case& run, const Constants& constants, const Estimate& e
               "that do not hide behind a layer",
               expression(time.dp_exposed_s - parts.gather_exposed, " + ", parts.gather_exposed),
               time.dp_exposed_s);
-  double trained = 0;
+  double updated = 0;
   for (const int64_t rank : {int64_t{0}, run.layout.pp - 1}) {
     const LocalParameters local = parameters_of(run, stages_of_rank(run, rank));
-    trained =
-        std::max(trained, run.recipe.fine_tune == FineTune::full ? local.total() : local.trainable);
+    updated = std::max(updated, updated_parameters(run, local));
   }
   const Kernels kernels(run, constants);
   reasons.add("time.optimizer_s",
-              "30 bytes * parameters that this rank updates / (memory bandwidth * share reached)",
-              expression("30 * ", trained, " / ", run.layout.shards(), " / (",
+              "bytes moved for one * parameters that this rank updates / (memory bandwidth * share "
+              "reached)",
+              expression(update_bytes(run.recipe.optimizer), " * ", updated, " / (",
                          run.cluster.device.memory_bytes_per_s, " * ", kernels.family.memory, ")"),
               time.optimizer_s);
   const double work = time.compute_s + time.pp_bubble_s + time.dp_exposed_s + time.optimizer_s;

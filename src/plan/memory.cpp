@@ -29,12 +29,10 @@ Memory memory_of(const Case& run, int64_t pp_rank, int64_t micro_batches) {
   const StateBytes bytes = bytes_per_parameter(run);
   const Layout& layout = run.layout;
   const int64_t shards = layout.shards();
-  const int64_t expert_shards =
-      layout.zero == 0 ? 1 : std::max<int64_t>(layout.dp * layout.cp * layout.tp / layout.ep, 1);
   Memory memory;
   if (run.recipe.fine_tune == FineTune::full) {
     add_states(memory, local.dense, bytes, layout.zero, shards);
-    add_states(memory, local.experts, bytes, layout.zero, layout.ep > 1 ? expert_shards : shards);
+    add_states(memory, local.experts, bytes, layout.zero, expert_shards(layout));
   } else {
     memory.weights = local.total() * frozen_weight_bytes(run.recipe) /
                      (layout.zero == 3 ? static_cast<double>(shards) : 1);

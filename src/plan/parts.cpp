@@ -39,6 +39,31 @@ int64_t padded_vocabulary(const Model& model, int64_t tp) {
   return (model.dense.vocab_size + multiple - 1) / multiple * multiple;
 }
 
+int64_t expert_shards(const Layout& layout) {
+  if (layout.ep == 1 || layout.zero == 0) return layout.shards();
+  return std::max<int64_t>(layout.dp * layout.cp * layout.tp / layout.ep, 1);
+}
+
+double updated_parameters(const Case& run, const LocalParameters& local) {
+  const auto shards = static_cast<double>(run.layout.shards());
+  if (run.recipe.fine_tune != FineTune::full) return local.trainable / shards;
+  return local.dense / shards + local.experts / static_cast<double>(expert_shards(run.layout));
+}
+
+double update_bytes(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::adamw:
+      return 30;  // gradient 4, master and two moments 12 each way, weight 2
+    case Optimizer::adam8bit:
+      return 18;
+    case Optimizer::muon:
+      return 22;
+    case Optimizer::sgd:
+      return 14;
+  }
+  return 30;
+}
+
 double stream_bytes(const Recipe& recipe) {
   return recipe.format == Format::fp32 ? 4 : 2;
 }

@@ -45,6 +45,14 @@ struct StateBytes {
   double weight = 0, gradient = 0, optimizer = 0;
 };
 StateBytes bytes_per_parameter(const Case& run);
+/// Ranks over which the states of the experts on a device are spread: those that have the same
+/// ones.
+int64_t expert_shards(const Layout& layout);
+/// Parameters whose update is this device's work.
+double updated_parameters(const Case& run, const LocalParameters& local);
+/// Bytes read and written to update one of them: its gradient, master weight and moments, and the
+/// 16-bit weight. Muon's own products are not in it.
+double update_bytes(Optimizer optimizer);
 /// Of a frozen weight: 4 bits and their scales in QLoRA (Dettmers et al. 2023), 16 else.
 double frozen_weight_bytes(const Recipe& recipe);
 /// Bytes of an activation: 2, and 4 in fp32.

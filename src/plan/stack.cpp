@@ -82,6 +82,7 @@ std::vector<Stack> make_stacks() {
 
   Stack nemo = core;
   nemo.name = "nemo";
+  nemo.gradient_bytes = 2;  // its distributed optimizer reduces them in bf16
   nemo.about = "NeMo on Megatron-Core and Transformer Engine";
   all.push_back(nemo);
 
@@ -93,12 +94,15 @@ std::vector<Stack> make_stacks() {
   Stack foundry = generic;
   foundry.name = "llm-foundry";
   foundry.first_generation = true;
+  foundry.logit_bytes = 4;
   foundry.about = "MosaicML's llm-foundry: PyTorch FSDP";
   all.push_back(foundry);
 
   Stack titan = generic;
   titan.name = "torchtitan";
   titan.sequence_parallel = true;
+  titan.allocator_loss = 0.06;
+  titan.runtime_bytes = 2.5e9;
   titan.selective_share = 0.5;
   titan.selective_time = 0.3;
   titan.logit_bytes = 12;
@@ -107,6 +111,7 @@ std::vector<Stack> make_stacks() {
 
   Stack meta = core;
   meta.name = "meta";
+  meta.kept_share = 0.8;  // frees what a backward can do without
   meta.about = "Meta's own, of Llama 3";
   all.push_back(meta);
 

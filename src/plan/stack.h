@@ -29,12 +29,13 @@ struct Stack {
   bool causal_skips = true;       ///< attention leaves out what the mask would drop
   double logit_bytes = 6;         ///< of a logit: bf16, fp32 and its gradient, as far as there
   bool selective_drops_functions = false;  ///< selective recompute: activation functions too
+  double kept_share = 1;  ///< of a layer that is not computed again: early freeing makes it less
   double selective_share = 1;        ///< of the rest of a layer that selective recompute keeps
   int64_t gradient_bytes = 4;        ///< of a gradient in its buffer, with 16-bit training
   double gradient_extra_bytes = 0;   ///< a 16-bit gradient beside its fp32 one
   double optimizer_extra_bytes = 0;  ///< an fp32 gradient of what a rank updates, and the like
-  double allocator_loss = 0.06;      ///< share of everything that fragmentation takes besides
-  double runtime_bytes = 2.5e9;      ///< context, communication buffers, allocator's loss
+  double allocator_loss = 0.03;      ///< share of everything that fragmentation takes besides
+  double runtime_bytes = 1.5e9;      ///< context, communication buffers, allocator's loss
   bool sequence_parallel = false;    ///< with tensor parallelism, where a row does not say
   bool interleaves = false;          ///< pipelines, where a row does not say how
   bool fills_stages_up = false;      ///< layers that do not divide leave the last stage with few

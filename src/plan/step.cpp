@@ -234,11 +234,9 @@ StepTime step_time(const Case& run, const Constants& constants, const StepParts&
     }
     time.dp_exposed_s =
         std::max(time.dp_exposed_s, exposed_reduction(run, constants, local, last_backward));
-    // AdamW reads a gradient and three fp32 numbers and writes those and the weight: 30 bytes.
-    const double trained = run.recipe.fine_tune == FineTune::full ? local.total() : local.trainable;
-    time.optimizer_s =
-        std::max(time.optimizer_s,
-                 kernels.memory_s(30 * trained / static_cast<double>(run.layout.shards())));
+    time.optimizer_s = std::max(
+        time.optimizer_s,
+        kernels.memory_s(update_bytes(run.recipe.optimizer) * updated_parameters(run, local)));
   }
   time.dp_exposed_s += parts.gather_exposed;
   const double sum = time.compute_s + time.pp_bubble_s + time.dp_exposed_s + time.optimizer_s;

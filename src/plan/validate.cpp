@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include "plan/baseline.h"
@@ -117,6 +118,7 @@ class Grouping {
                        summarise(rows, Judged::time),
                        summarise(rows, Judged::memory),
                        summarise(rows, Judged::baseline),
+                       {},
                        {}});
   }
 
@@ -150,6 +152,10 @@ class Grouping {
       group.time = summarise(rows, Judged::time);
       group.baseline = summarise(rows, Judged::baseline);
       group.ranking = ranking_of(entries);
+      std::vector<const ValidatedRow*> unseen;
+      std::copy_if(rows.begin(), rows.end(), std::back_inserter(unseen),
+                   [](const ValidatedRow* row) { return !row->fitted; });
+      if (unseen.size() > 1) group.held_out = ranking_of(entries_of(unseen));
       groups_.push_back(std::move(group));
     }
   }

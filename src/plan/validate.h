@@ -46,7 +46,8 @@ struct Ranking {
 struct ValidationGroup {
   std::string name;
   ErrorSummary time, memory, baseline;
-  std::optional<Ranking> ranking;
+  std::optional<Ranking> ranking;   ///< of a sweep, all rows
+  std::optional<Ranking> held_out;  ///< of those of its rows that nothing was fitted on
 };
 
 struct Validation {
