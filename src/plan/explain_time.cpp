@@ -128,15 +128,17 @@ void explain_time(const Case& run, const Constants& constants, const Estimate& e
   reasons.add("tokens_per_s", "global batch * tokens of a sequence / step",
               expression(run.recipe.global_batch, " * ", run.recipe.seq_len, " / ", time.step_s),
               estimate.tokens_per_s);
-  const double of_token = train_flops_per_token(run.model, run.recipe.seq_len);
+  const int a_weight = run.recipe.fine_tune == FineTune::full ? 6 : 4;
   const LayerFlops layer = layer_flops(run.model, run.recipe.seq_len, false);
   reasons.add(
       "flops_per_step",
-      "tokens * (6 * parameters multiplied with + 3 * layers * attention's scores, over all "
-      "keys)",
-      expression(tokens, " * (6 * ", count_parameters(run.model).matmul, " + 3 * ",
+      a_weight == 6
+          ? "tokens * (6 * parameters multiplied with + 3 * layers * attention's scores, over all "
+            "keys)"
+          : "tokens * (4 * frozen parameters multiplied with + 3 * layers * attention's scores)",
+      expression(tokens, " * (", a_weight, " * ", count_parameters(run.model).matmul, " + 3 * ",
                  run.model.dense.num_hidden_layers, " * ", layer.attention_scores, ")"),
-      tokens * of_token);
+      estimate.model_flops);
   const double peak = run.cluster.device.peak(Format::bf16);
   const auto share = [&](const char* quantity, const char* formula, double flops, double result) {
     reasons.add(

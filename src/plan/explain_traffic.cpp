@@ -36,9 +36,10 @@ void explain_dp(const Case& run, const Estimate& estimate, Reasons& reasons) {
   } else if (layout.zero < 3) {
     reasons.add(
         quantity,
-        "reduce-scatter of gradients + all-gather of weights, (n - 1) / n each, + all-reduce "
-        "between shard groups",
-        expression(ring(gradients, shards), " + ", ring(weights, shards), " + ", replicas),
+        "reduce-scatters of gradients (stage 2: of every micro-batch's) + all-gather of weights, "
+        "(n - 1) / n each, + all-reduce between shard groups",
+        expression(layout.zero == 2 ? micro_batches : 1, " * ", ring(gradients, shards), " + ",
+                   ring(weights, shards), " + ", replicas),
         estimate.traffic.dp);
   } else {
     const std::string gathered =

@@ -51,7 +51,7 @@ mentions $documents | while IFS="$(printf '\t')" read -r where kind what; do
       ;;
     span:*/*)
       # A path within src/, as in `core/view.h`.
-      if [ -d "src/${what%%/*}" ] && ! exists "src/$what"; then
+      if [ -d "src/${what%%/*}" ] && ! exists "src/$what" && ! exists "$what"; then
         printf '%s: src/%s is not there\n' "$where" "$what"
       fi
       ;;
