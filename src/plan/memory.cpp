@@ -64,12 +64,16 @@ Memory memory_of(const Case& run, int64_t pp_rank, int64_t micro_batches) {
         static_cast<double>(layout.cp) * static_cast<double>(run.model.dense.hidden_size) *
         stream_bytes(run.recipe) / static_cast<double>(layout.sequence_parallel ? layout.tp : 1);
   }
-  memory.runtime = 0;
-  memory.runtime = run.stack.runtime_bytes + run.stack.allocator_loss * memory.total();
+  memory.runtime = runtime_bytes(run.stack, memory);
   return memory;
 }
 
 }  // namespace
+
+double runtime_bytes(const Stack& stack, Memory memory) {
+  memory.runtime = 0;
+  return stack.runtime_bytes + stack.allocator_loss * memory.total();
+}
 
 std::vector<Memory> memory_of_ranks(const Case& run) {
   const int64_t micro_batches = num_micro_batches(run.recipe, run.layout);

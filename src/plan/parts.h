@@ -1,7 +1,7 @@
 #pragma once
 
 // What of the model is on one rank of a pipeline, in parameters: the common ground of memory,
-// traffic and the optimizer's time.
+// traffic, the optimizer's time and the search.
 
 #include <cstdint>
 #include <vector>
@@ -57,5 +57,8 @@ double update_bytes(Optimizer optimizer);
 double frozen_weight_bytes(const Recipe& recipe);
 /// Bytes of an activation: 2, and 4 in fp32.
 double stream_bytes(const Recipe& recipe);
+/// What the runtime takes beside the other parts of `memory`: its context, and what the allocator
+/// loses of all of them. Whoever changes a part has to ask again.
+double runtime_bytes(const Stack& stack, Memory memory);
 
 }  // namespace tessera::plan

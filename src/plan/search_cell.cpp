@@ -106,7 +106,14 @@ void CellSearch::prepare() {
 void CellSearch::find_floors() {
   for (size_t sharding = 0; sharding < cell_.shardings.size(); ++sharding) {
     double sum = 0;
-    for (const Memory& rank : memory_of_ranks(at(0, sharding))) sum += rank.state() + rank.runtime;
+    for (const Memory& rank : memory_of_ranks(at(0, sharding))) {
+      // Of the states alone: other variants may keep fewer activations than this one.
+      Memory states;
+      states.weights = rank.weights;
+      states.gradients = rank.gradients;
+      states.optimizer = rank.optimizer;
+      sum += states.state() + runtime_bytes(run_.stack, states);
+    }
     const auto ranks = static_cast<double>(run_.layout.pp);
     const double twice = count_parameters(run_.model).head > 0 || run_.layout.pp == 1 ? 0 : sum / 2;
     floors_.push_back((sum - twice) / ranks * (1 - 1e-9));
@@ -180,7 +187,7 @@ const std::vector<Memory>& CellSearch::states_of(size_t pipelining, size_t shard
 std::vector<CellSearch::Weighed> CellSearch::weigh(size_t variant, const Incumbents& incumbents) {
   std::vector<Weighed> all(cell_.shardings.size());
   const size_t pipelining = cell_.pipelining_of(variant);
-  // What does not depend on the sharding is taken from the first.
+  // What does not depend on the sharding is taken from the first; the runtime's share does.
   std::vector<Memory> ranks = memory_of_ranks(at(variant, 0));
   bool any = false;
   for (size_t sharding = 0; sharding < all.size(); ++sharding) {
@@ -191,6 +198,7 @@ std::vector<CellSearch::Weighed> CellSearch::weigh(size_t variant, const Incumbe
       ranks[rank].gradients = states[rank].gradients;
       ranks[rank].optimizer = states[rank].optimizer;
       ranks[rank].gathered = states[rank].gathered;
+      ranks[rank].runtime = runtime_bytes(run_.stack, ranks[rank]);
       most = std::max(most, ranks[rank].total());
     }
     if (most <= capacity_) all[sharding].fate = Fate::bound;

@@ -10,6 +10,8 @@
 #include <set>
 #include <thread>
 
+#include "plan/search_cell.h"
+
 namespace tessera::plan {
 namespace {
 
@@ -43,7 +45,35 @@ SearchSpace small_space() {
   return space;
 }
 
-/// Calls `visit` for the legal layouts of small_space: nested loops, nothing shared with a search.
+/// Where what fits is decided by a few per cent: the fastest layout nearly fills its device, and
+/// has other states than the first sharding of its cell. Recomputation is free, as ZeRO is.
+SearchSpace tight_space() {
+  SearchSpace space = space_of("llama-2-7b", 8, 256, 4096);
+  space.cluster = *find_cluster("a100-40g");
+  only(space, Knob::tp, {1, 2});
+  only(space, Knob::cp, {1, 2});
+  only(space, Knob::pp, {1, 2});
+  only(space, Knob::v, {1, 2});
+  only(space, Knob::micro_batch, {1, 2, 4});
+  only(space, Knob::shard, {0, 4});
+  return space;
+}
+
+/// The same with larger shares: 70 billion parameters on 32 devices.
+SearchSpace large_tight_space() {
+  SearchSpace space = space_of("llama-3-70b", 32, 256, 4096);
+  space.cluster = *find_cluster("h100-80g");
+  only(space, Knob::tp, {1, 2, 4, 8});
+  only(space, Knob::cp, {1});
+  only(space, Knob::pp, {1, 2, 4});
+  only(space, Knob::v, {1, 2});
+  only(space, Knob::micro_batch, {1, 2});
+  only(space, Knob::shard, {0, 4});
+  return space;
+}
+
+/// Calls `visit` for the legal layouts of one of these spaces: nested loops, nothing shared with a
+/// search.
 template <class Visit>
 void every_layout(const SearchSpace& space, const Visit& visit) {
   const auto each = [](const std::vector<int64_t>& values, const auto& body) {
@@ -129,17 +159,36 @@ Brute brute_force(const SearchSpace& space) {
   return all;
 }
 
-const Brute& small_brute() {
-  static const Brute all = brute_force(small_space());
+/// A space with everything that simulating all of it finds.
+struct Known {
+  SearchSpace space;
+  Brute brute;
+};
+
+const std::vector<Known>& known_spaces() {
+  static const std::vector<Known> all = [] {
+    std::vector<Known> known;
+    for (const SearchSpace& space : {small_space(), tight_space(), large_tight_space()}) {
+      known.push_back({space, brute_force(space)});
+    }
+    return known;
+  }();
   return all;
 }
 
-TEST(Search, FindsWhatSimulatingEveryLayoutFinds) {
-  const SearchResult result = search(small_space());
-  EXPECT_EQ(result.candidates, small_brute().legal);
+class SearchOfKnownSpace : public testing::TestWithParam<size_t> {
+ protected:
+  const SearchSpace& space() const { return known_spaces()[GetParam()].space; }
+  const Brute& brute() const { return known_spaces()[GetParam()].brute; }
+};
+INSTANTIATE_TEST_SUITE_P(SmallAndTight, SearchOfKnownSpace, testing::Values(0, 1, 2));
+
+TEST_P(SearchOfKnownSpace, FindsWhatSimulatingEveryLayoutFinds) {
+  const SearchResult result = search(space());
+  EXPECT_EQ(result.candidates, brute().legal);
   ASSERT_EQ(result.best.size(), 10u);
-  EXPECT_EQ(result.best.front().estimate.time.step_s, small_brute().steps.front());
-  std::set<double> steps(small_brute().steps.begin(), small_brute().steps.end());
+  EXPECT_EQ(result.best.front().estimate.time.step_s, brute().steps.front());
+  std::set<double> steps(brute().steps.begin(), brute().steps.end());
   for (const Found& found : result.best) {
     EXPECT_TRUE(steps.count(found.estimate.time.step_s) > 0) << to_string(found.layout);
   }
@@ -147,17 +196,17 @@ TEST(Search, FindsWhatSimulatingEveryLayoutFinds) {
   const double last = result.best.back().estimate.time.step_s;
   std::set<double> returned;
   for (const Found& found : result.best) returned.insert(found.estimate.time.step_s);
-  for (const double step : small_brute().steps) {
+  for (const double step : brute().steps) {
     if (step < last) {
       EXPECT_TRUE(returned.count(step) > 0) << step;
     }
   }
 }
 
-TEST(Search, FindsTheBestOfEveryValueOfEveryKnob) {
-  const SearchResult result = search(small_space());
+TEST_P(SearchOfKnownSpace, FindsTheBestOfEveryValueOfEveryKnob) {
+  const SearchResult result = search(space());
   for (const Sensitivity& sensitivity : result.sensitivity) {
-    const auto& best = small_brute().best[static_cast<size_t>(sensitivity.knob)];
+    const auto& best = brute().best[static_cast<size_t>(sensitivity.knob)];
     for (const KnobValue& line : sensitivity.values) {
       const auto found = best.find(line.value);
       EXPECT_EQ(line.best_s, found == best.end() ? kNone : found->second)
@@ -166,8 +215,8 @@ TEST(Search, FindsTheBestOfEveryValueOfEveryKnob) {
   }
 }
 
-TEST(Search, CountsEveryLayoutOnce) {
-  const SearchResult result = search(small_space());
+TEST_P(SearchOfKnownSpace, CountsEveryLayoutOnce) {
+  const SearchResult result = search(space());
   int64_t counted = static_cast<int64_t>(result.best.size()), too_large = 0;
   for (const Rejected& rejected : result.rejected) {
     EXPECT_GT(rejected.count, 0) << name_of(rejected.reason);
@@ -181,7 +230,33 @@ TEST(Search, CountsEveryLayoutOnce) {
   EXPECT_EQ(counted, result.candidates);
   // What could not be faster is not asked whether it fits.
   EXPECT_GT(too_large, 0);
-  EXPECT_LE(too_large, small_brute().too_large);
+  EXPECT_LE(too_large, brute().too_large);
+}
+
+TEST(Search, WeighsTheBytesOfTheLayoutItself) {
+  SearchSpace experts = space_of("mixtral-8x7b", 16, 32, 4096);
+  only(experts, Knob::cp, {1});
+  only(experts, Knob::micro_batch, {1, 4});
+  int64_t weighed = 0;
+  for (const SearchSpace& space : {tight_space(), large_tight_space(), experts}) {
+    std::vector<Rejected> illegal;
+    for (const Cell& cell : make_cells(space, illegal)) {
+      CellSearch search(space, cell);
+      search.prepare();
+      for (size_t variant = 0; variant < cell.num_variants(); ++variant) {
+        const auto all = search.weigh(variant, Incumbents(1));
+        for (size_t sharding = 0; sharding < all.size(); ++sharding, ++weighed) {
+          const Layout layout = cell.layout(variant, sharding);
+          const std::vector<Memory> ranks = memory_of_ranks(space.at(layout));
+          const double bytes = ranks[worst_rank(ranks)].total();
+          ASSERT_EQ(all[sharding].bytes, bytes) << to_string(layout);
+          const auto room = static_cast<double>(space.cluster.device.memory_bytes);
+          EXPECT_TRUE(search.has_room(sharding) || bytes > room) << to_string(layout);
+        }
+      }
+    }
+  }
+  EXPECT_GT(weighed, 1000);
 }
 
 /// Threads that take whatever is next.
