@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kLargestMicroBatch = 8;  // that is tried
 constexpr double kHides = 0.1;             // of a step, waits that are as good as hidden
+constexpr double kHurts = 0.25;            // of a step, waits that ask for another cut
 
 /// The best of the variants of one idea: over recomputation and micro-batch.
 struct Trial {
@@ -29,14 +30,13 @@ class Adviser {
 
   Advice run() {
     ask_batch();
-    const bool replicas_do =
-        enough_ && (ask_sharding(0) || ask_sharding(1) || ask_sharding(2) || ask_sharding(3));
-    if (!enough_) {
-      // A GPU cannot have a replica of its own; what a replica needs is worth knowing still.
-      ask_sharding(0);
-    }
-    if (!replicas_do && !ask_tensor()) ask_pipeline();
-    if (!chosen_ && fallback_) chosen_ = fallback_;
+    // Where a GPU cannot have a replica of its own, what one needs is worth knowing still.
+    const int64_t most_sharded = enough_ ? 3 : 0;
+    bool settled = false;
+    for (int64_t zero = 0; zero <= most_sharded && !settled; ++zero) settled = ask_sharding(zero);
+    // Never slower to know: all-to-alls may cost less than experts that every replica sums.
+    if (space_.model.experts && enough_ && space_.devices > 1) settled = ask_experts(settled);
+    if (!settled && !ask_tensor()) ask_pipeline();
     conclude();
     return std::move(advice_);
   }
@@ -94,6 +94,42 @@ class Adviser {
     return text;
   }
 
+  /// Takes the trial where it is the fastest so far; else the step says that it is not.
+  void offer(const Trial& trial, AdviceStep& step) {
+    const double took = trial.estimate.time.step_s;
+    if (!chosen_ || took < chosen_->estimate.time.step_s) {
+      if (chosen_) {
+        step.consequence += " Faster than " + chosen_name_ + ", which takes " +
+                            time_text(chosen_->estimate.time.step_s) + '.';
+      }
+      chosen_ = trial;
+      chosen_name_ = short_name(*trial.fastest);
+      return;
+    }
+    step.consequence += " Slower than " + chosen_name_ + ", which takes " +
+                        time_text(chosen_->estimate.time.step_s) + ": that stays.";
+  }
+
+  static std::string short_name(const Layout& layout) {
+    std::string name = layout.zero > 0 ? "ZeRO-" + std::to_string(layout.zero) : "plain replicas";
+    if (layout.tp > 1) name += ", tp = " + std::to_string(layout.tp);
+    if (layout.pp > 1) name += ", pp = " + std::to_string(layout.pp);
+    if (layout.ep > 1) name += ", ep = " + std::to_string(layout.ep);
+    return name + recomputation(layout);
+  }
+
+  static std::string recomputation(const Layout& layout) {
+    switch (layout.recompute) {
+      case spec::Recompute::none:
+        break;
+      case spec::Recompute::selective:
+        return " with selective recomputation";
+      case spec::Recompute::full:
+        return " with full recomputation";
+    }
+    return {};
+  }
+
   std::string speed(const Trial& trial) const {
     return time_text(trial.estimate.time.step_s) + " a step, MFU " +
            percent_text(trial.estimate.mfu);
@@ -142,7 +178,6 @@ class Adviser {
     layout.zero = zero;
     Trial trial;
     if (zero == 0 || layout.dp > 1) try_variants(layout, trial);
-    const std::string stage = "ZeRO-" + std::to_string(zero);
     constexpr const char* kQuestions[] = {
         "Does one GPU hold everything?",
         "Does it with the optimizer's states sharded over the replicas (ZeRO-1)?",
@@ -165,19 +200,67 @@ class Adviser {
       step.consequence = "Memory asks for nothing more; the batch does.";
       return false;
     }
+    return judge_sharding(zero, trial, step);
+  }
+
+  /// Of a stage that fits: whether no other has to be asked for.
+  bool judge_sharding(int64_t zero, const Trial& trial, AdviceStep& step) {
     const double waits = trial.estimate.time.dp_exposed_s / trial.estimate.time.step_s;
     const std::string shown = percent_text(waits) + " of the step waits for replicas";
-    if (zero == 3 && waits > kHides) {
+    const bool again = trial.fastest->recompute != spec::Recompute::none;
+    const bool first = !chosen_;
+    if (zero == 3 && first && waits > kHides) {
       step.yes = false;
       step.consequence = "It fits, but its gathers do not hide: " + shown +
                          ". Fewer bytes a token are needed: larger micro-batches, or cut layers.";
-      fallback_ = trial;
+      offer(trial, step);
       return false;
     }
-    step.consequence = (zero == 0 ? "Data parallelism alone: " : stage + " is enough: ") +
-                       speed(trial) + "; " + shown + '.';
-    chosen_ = trial;
-    return true;
+    step.consequence = zero == 0 ? "Data parallelism alone: "
+                       : first   ? "ZeRO-" + std::to_string(zero) + " is enough: "
+                                 : "";
+    step.consequence += speed(trial) + recomputation(*trial.fastest) + "; " + shown + '.';
+    const bool ask_more = again && zero < 3 && space_.devices > 1;
+    offer(trial, step);
+    if (ask_more) {
+      step.consequence += " Sharding more may leave room to compute nothing twice: on to the next.";
+    }
+    return !ask_more;
+  }
+
+  /// ep of at most the ranks that can have experts of their own; 1 first.
+  std::vector<int64_t> expert_degrees(const Layout& layout) const {
+    std::vector<int64_t> degrees = {1};
+    if (!space_.model.experts) return degrees;
+    const int64_t ranks = layout.dp * layout.cp * layout.tp;
+    for (const int64_t ep : divisors(space_.model.experts->count)) {
+      if (ep > 1 && ranks % ep == 0) degrees.push_back(ep);
+    }
+    return degrees;
+  }
+
+  bool ask_experts(bool settled) {
+    Layout layout;
+    layout.dp = replicas();
+    Trial trial;
+    for (const int64_t ep : expert_degrees(layout)) {
+      if (ep == 1) continue;
+      layout.ep = ep;
+      for (layout.zero = 1; layout.zero <= 3; ++layout.zero) try_variants(layout, trial);
+    }
+    AdviceStep& step =
+        answer("experts", "Does it with a layer's experts spread over the replicas (ep)?", trial);
+    if (!trial.fits()) {
+      step.consequence = "Experts alone are not what is too much: the rest has to be cut too.";
+      return settled;
+    }
+    const StepTime& time = trial.estimate.time;
+    const double waits = (time.ep_exposed_s + time.dp_exposed_s) / time.step_s;
+    step.consequence = "ep = " + std::to_string(trial.fastest->ep) + ": " + speed(trial) + "; " +
+                       percent_text(time.ep_exposed_s / time.step_s) +
+                       " of the step waits for tokens on their way to experts.";
+    offer(trial, step);
+    return settled || (waits < kHurts && trial.fastest->recompute != spec::Recompute::full);
   }
 
   /// Widest first that has a node's fast links, then the least that fits.
@@ -204,12 +287,18 @@ class Adviser {
       layout.tp = tp;
       layout.dp = space_.devices / tp;
       layout.zero = layout.dp > 1 ? 1 : 0;
-      try_variants(layout, one);
+      for (const int64_t ep : expert_degrees(layout)) {
+        layout.ep = ep;
+        try_variants(layout, one);
+      }
       if (one.smallest) trial = one;
       if (one.fits()) break;
     }
     AdviceStep& step = answer(
-        "tensor", "Does it with products cut over the GPUs of a node, ZeRO-1 beside it?", trial);
+        "tensor",
+        "Does it with products cut over the GPUs of a node, ZeRO-1 " +
+            std::string(space_.model.experts ? "and experts spread beside it?" : "beside it?"),
+        trial);
     if (degrees.empty()) {
       step.numbers = "no tp from 2 to " + std::to_string(space_.cluster.devices_per_node) +
                      " divides the heads and the MLP";
@@ -225,11 +314,23 @@ class Adviser {
       return false;
     }
     const StepTime& time = trial.estimate.time;
-    step.consequence =
-        "tp = " + std::to_string(trial.fastest->tp) + " inside a node: " + speed(trial) + "; " +
-        percent_text(time.tp_exposed_s / time.step_s) + " of the step waits for its sums.";
-    chosen_ = trial;
-    return true;
+    step.consequence = "tp = " + std::to_string(trial.fastest->tp) + " inside a node" +
+                       with_experts(trial) + ": " + speed(trial) + "; " +
+                       percent_text(time.tp_exposed_s / time.step_s) +
+                       " of the step waits for its sums.";
+    const bool again = trial.fastest->recompute == spec::Recompute::full;
+    const double waits = time.tp_exposed_s + time.ep_exposed_s + time.dp_exposed_s;
+    const bool ask_more = again || waits > kHurts * time.step_s;
+    offer(trial, step);
+    if (ask_more) {
+      step.consequence += again ? " Every forward is computed twice:" : " Much of it waits:";
+      step.consequence += " stages may do better.";
+    }
+    return !ask_more;
+  }
+
+  static std::string with_experts(const Trial& trial) {
+    return trial.fastest->ep > 1 ? ", ep = " + std::to_string(trial.fastest->ep) : "";
   }
 
   void try_pipeline(int64_t tp, int64_t pp, Trial& trial) const {
@@ -238,9 +339,14 @@ class Adviser {
     layout.pp = pp;
     layout.dp = space_.devices / (tp * pp);
     layout.zero = layout.dp > 1 ? 1 : 0;
-    try_variants(layout, trial);
-    layout.schedule = spec::ScheduleKind::interleaved;
-    for (layout.v = 2; layout.v <= 8; layout.v *= 2) try_variants(layout, trial);
+    for (const int64_t ep : expert_degrees(layout)) {
+      layout.ep = ep;
+      layout.schedule = spec::ScheduleKind::one_f_one_b;
+      layout.v = 1;
+      try_variants(layout, trial);
+      layout.schedule = spec::ScheduleKind::interleaved;
+      for (layout.v = 2; layout.v <= 8; layout.v *= 2) try_variants(layout, trial);
+    }
   }
 
   void ask_pipeline() {
@@ -269,11 +375,11 @@ class Adviser {
     }
     const int64_t pp = trial.fastest->pp, micro_batches = trial.estimate.micro_batches;
     step.consequence =
-        "pp = " + std::to_string(pp) + " across nodes: " + speed(trial) + "; " +
-        std::to_string(micro_batches) + " micro-batches for " + std::to_string(pp) +
+        "pp = " + std::to_string(pp) + " across nodes" + with_experts(trial) + ": " + speed(trial) +
+        "; " + std::to_string(micro_batches) + " micro-batches for " + std::to_string(pp) +
         " stages leave " + percent_text(trial.estimate.bubble_fraction) + " idle" +
         (micro_batches < 4 * pp ? ", which a larger batch or fewer replicas lower." : ".");
-    chosen_ = trial;
+    offer(trial, step);
   }
 
   void conclude() {
@@ -291,9 +397,9 @@ class Adviser {
 
   const SearchSpace& space_;
   const SearchResult& result_;
-  bool enough_ = false;            // sequences for replicas of one device each
-  std::optional<Trial> chosen_;    // what the questions lead to
-  std::optional<Trial> fallback_;  // what fits, but waits
+  bool enough_ = false;          // sequences for replicas of one device each
+  std::optional<Trial> chosen_;  // the fastest that was asked about
+  std::string chosen_name_;
   Advice advice_;
 };
 

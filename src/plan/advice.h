@@ -1,8 +1,9 @@
 #pragma once
 
 // The questions that an experienced person asks before choosing a layout, in their order, answered
-// for one case with its numbers: cheap means first, and no other until they fail. In the end the
-// layout that they lead to is held against the best of a search.
+// for one case with its numbers: cheap means first, and no other until they fail, or fit at a
+// price: layers computed twice, waits. Then the next is asked too and the faster is taken. In the
+// end the layout that they lead to is held against the best of a search.
 
 #include <optional>
 #include <string>
@@ -13,7 +14,8 @@
 namespace tessera::plan {
 
 struct AdviceStep {
-  std::string key;  ///< "one_gpu", "zero_1", "zero_2", "zero_3", "batch", "tensor", "pipeline"
+  /// "batch", "one_gpu", "zero_1", "zero_2", "zero_3", "experts", "tensor", "pipeline"
+  std::string key;
   std::string question;
   bool yes = false;
   std::string numbers;           ///< what the answer rests on

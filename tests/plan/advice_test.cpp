@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace tessera::plan {
 namespace {
 
@@ -11,11 +13,12 @@ struct Asked {
   Advice advice;
 };
 
-Asked ask(const char* model, int64_t devices, int64_t global_batch) {
+Asked ask(const char* model, int64_t devices, int64_t global_batch,
+          const char* cluster = "a100-80g") {
   Asked asked;
   SearchSpace& space = asked.space;
   space.model = *find_model(model);
-  space.cluster = *find_cluster("a100-80g");
+  space.cluster = *find_cluster(cluster);
   space.stack = find_stack("generic");
   space.constants = default_constants();
   space.devices = devices;
@@ -53,6 +56,36 @@ TEST(Advice, AsksForZero3BeforeItCutsLayers) {
   const Advice advice = ask("llama-2-70b", 64, 256).advice;
   const std::string asked = keys(advice);
   EXPECT_EQ(asked.rfind("batch+ one_gpu- zero_1- zero_2- zero_3", 0), 0u) << asked;
+}
+
+TEST(Advice, HoldsRecomputingEverythingAgainstShardingMore) {
+  // In 40 GB, ZeRO-2 leaves 6.7e9 parameters no room for activations on 8 GPUs; ZeRO-3 does.
+  const Advice advice = ask("llama-2-7b", 8, 256, "a100-40g").advice;
+  ASSERT_EQ(keys(advice), "batch+ one_gpu- zero_1- zero_2+ zero_3+ ");
+  const AdviceStep &two = advice.steps[3], &three = advice.steps[4];
+  EXPECT_EQ(two.layout->recompute, spec::Recompute::full);
+  EXPECT_NE(two.consequence.find("compute nothing twice"), std::string::npos);
+  EXPECT_NE(three.consequence.find("Faster than ZeRO-2 with full recomputation"), std::string::npos)
+      << three.consequence;
+  EXPECT_LT(three.step_s, two.step_s);
+  EXPECT_EQ(advice.layout->zero, 3);
+  EXPECT_EQ(advice.layout->recompute, spec::Recompute::none);
+}
+
+TEST(Advice, AsksModelsOfExpertsToSpreadThem) {
+  const Asked asked = ask("mixtral-8x7b", 64, 256);
+  const auto& steps = asked.advice.steps;
+  const auto spread = std::find_if(steps.begin(), steps.end(),
+                                   [](const AdviceStep& step) { return step.key == "experts"; });
+  ASSERT_NE(spread, steps.end()) << keys(asked.advice);
+  ASSERT_TRUE(spread->layout);
+  EXPECT_GT(spread->layout->ep, 1);
+  ASSERT_TRUE(asked.advice.layout);
+  for (const AdviceStep& step : steps) {
+    if (step.step_s > 0) {
+      EXPECT_LE(asked.advice.estimate.time.step_s, step.step_s) << step.key;
+    }
+  }
 }
 
 TEST(Advice, CutsProductsInANodeAndLayersAcrossForTheLargest) {
