@@ -62,7 +62,8 @@ std::string emit_tessera(const Case& run) {
   if (!missing.empty()) {
     text += "#\n# NOT RUNNABLE AS IT IS. The engine of this version does not have:\n";
     for (const std::string& what : missing) text += "#   " + what + '\n';
-    text += "# What stands for it below is commented out: the rest is another, smaller layout.\n";
+    text +=
+        "# Keys for it are commented out below, or there are none: what is left is another plan.\n";
   }
   const auto key = [&](const char* name, const std::string& value) {
     text += std::string(name) + " = " + value + '\n';
@@ -79,6 +80,9 @@ std::string emit_tessera(const Case& run) {
     if (!full) key("gradient_dtype", run.recipe.gradient_bytes == 2 ? "\"bf16\"" : "\"fp32\"");
   } else {
     absent("precision: products in a format that is not there yet");
+  }
+  if (const char* optimizer = optimizer_not_run(run.recipe.optimizer)) {
+    absent(std::string("optimizer: ") + optimizer + " is planned for; a run takes its config's");
   }
 
   text += "\n[parallelism]\n";

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cmath>
 
 #include "plan/emit_systems.h"
+#include "plan/text.h"
 
 namespace tessera::plan {
 
@@ -51,12 +53,31 @@ class Flags {
       flag("normalization", "RMSNorm");
       flag("disable-bias-linear");
       flag("position-embedding-type", "rope");
+      rotary();
     }
+    flag("norm-epsilon", number_text(model_.norm_eps));
+    if (model_.qk_norm) flag("qk-layernorm");
+    // Megatron-LM's own defaults are 0.1.
+    flag("attention-dropout", number_text(run_.recipe.dropout));
+    flag("hidden-dropout", number_text(run_.recipe.dropout));
     if (!model_.tie_word_embeddings) flag("untie-embeddings-and-output-weights");
     remark("its vocabulary of " + std::to_string(model_.vocab_size) + " comes with the tokenizer");
     if (run_.model.window > 0) {
       remark("every second layer sees " + std::to_string(run_.model.window) +
              " keys: --window-size and --window-attn-skip-freq of recent versions");
+    }
+  }
+
+  void rotary() {
+    // An integer there.
+    flag("rotary-base", std::llround(model_.rope_theta));
+    const spec::RopeScaling& scaling = model_.rope_scaling;
+    if (scaling.rope_type == spec::RopeType::llama3) {
+      flag("use-rope-scaling");
+      flag("rope-scaling-factor", number_text(scaling.factor));
+    } else if (scaling.rope_type != spec::RopeType::none) {
+      remark("the model's rotary positions are stretched by " + number_text(scaling.factor) +
+             ", in another way than Llama 3's: not said here");
     }
   }
 
@@ -72,9 +93,10 @@ class Flags {
       flag("moe-shared-expert-intermediate-size", experts.shared * width);
     }
     if (experts.dense_layers > 0) {
-      flag("moe-layer-freq", "([0]*" + std::to_string(experts.dense_layers) + "+[1]*" +
+      // Quoted: a shell would take the brackets for its own.
+      flag("moe-layer-freq", "\"([0]*" + std::to_string(experts.dense_layers) + "+[1]*" +
                                  std::to_string(model_.num_hidden_layers - experts.dense_layers) +
-                                 ')');
+                                 ")\"");
     }
   }
 
@@ -200,9 +222,6 @@ class Flags {
     }
     if (run_.recipe.fine_tune != FineTune::full) {
       remark("LoRA is Megatron-Bridge's (bridge.peft), not a flag here");
-    }
-    if (run_.recipe.dropout > 0) {
-      remark("dropout is planned for: --attention-dropout and --hidden-dropout");
     }
   }
 

@@ -149,7 +149,13 @@ struct Sizes {
   int64_t layers, hidden, heads, kv_heads, head_dim, intermediate, vocab;
 };
 
-spec::ModelConfig config_of(const Sizes& sizes) {
+/// As their published config.json have them.
+struct Positions {
+  int64_t longest;
+  double rope_theta, norm_eps;
+};
+
+spec::ModelConfig config_of(const Sizes& sizes, const Positions& positions) {
   spec::ModelConfig config;
   config.num_hidden_layers = sizes.layers;
   config.hidden_size = sizes.hidden;
@@ -158,33 +164,36 @@ spec::ModelConfig config_of(const Sizes& sizes) {
   config.head_dim = sizes.head_dim;
   config.intermediate_size = sizes.intermediate;
   config.vocab_size = sizes.vocab;
-  config.max_position_embeddings = 131072;
+  config.max_position_embeddings = positions.longest;
+  config.rope_theta = positions.rope_theta;
+  config.norm_eps = positions.norm_eps;
   return config;
 }
 
 std::vector<PlannedPreset> make_presets() {
   std::vector<PlannedPreset> presets;
   const auto add = [&](std::string_view name, const Sizes& sizes, const Experts& experts,
-                       std::string_view about) -> Model& {
-    presets.push_back({name, llama_like(std::string(name), config_of(sizes), experts), about});
+                       const Positions& positions, std::string_view about) -> Model& {
+    presets.push_back(
+        {name, llama_like(std::string(name), config_of(sizes, positions), experts), about});
     return presets.back().model;
   };
   add("mixtral-8x7b", {32, 4096, 32, 8, 128, 14336, 32000}, {8, 2, 14336, 0, 0, 0},
-      "Mixtral: 46.7 B parameters, 12.9 B of them active");
+      {32768, 1e6, 1e-5}, "Mixtral: 46.7 B parameters, 12.9 B of them active");
   add("mixtral-8x22b", {56, 6144, 48, 8, 128, 16384, 32768}, {8, 2, 16384, 0, 0, 0},
-      "Mixtral: 141 B parameters, 39 B active");
+      {65536, 1e6, 1e-5}, "Mixtral: 141 B parameters, 39 B active");
   add("qwen3-30b-a3b", {48, 2048, 32, 4, 128, 6144, 151936}, {128, 8, 768, 0, 0, 0},
-      "Qwen3: 30.5 B parameters, 3.3 B active");
+      {40960, 1e6, 1e-6}, "Qwen3: 30.5 B parameters, 3.3 B active");
   add("qwen3-235b-a22b", {94, 4096, 64, 4, 128, 12288, 151936}, {128, 8, 1536, 0, 0, 0},
-      "Qwen3: 235 B parameters, 22 B active");
+      {40960, 1e6, 1e-6}, "Qwen3: 235 B parameters, 22 B active");
   add("deepseek-v3", {61, 7168, 128, 128, 128, 18432, 129280}, {256, 8, 2048, 1, 2048, 3},
-      "DeepSeek-V3: 671 B parameters, 37 B active")
+      {163840, 1e4, 1e-6}, "DeepSeek-V3: 671 B parameters, 37 B active")
       .latent = LatentAttention{1536, 512, 128, 64, 128};
   add("kimi-k2", {61, 7168, 64, 64, 128, 18432, 163840}, {384, 8, 2048, 1, 2048, 1},
-      "Kimi K2: 1.03 T parameters, 32 B active")
+      {131072, 5e4, 1e-6}, "Kimi K2: 1.03 T parameters, 32 B active")
       .latent = LatentAttention{1536, 512, 128, 64, 128};
   add("gpt-oss-120b", {36, 2880, 64, 8, 64, 2880, 201088}, {128, 4, 2880, 0, 0, 0},
-      "gpt-oss: 117 B parameters, 5.1 B active")
+      {131072, 1.5e5, 1e-5}, "gpt-oss: 117 B parameters, 5.1 B active")
       .window = 128;
   return presets;
 }

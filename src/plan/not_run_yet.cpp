@@ -19,6 +19,8 @@ const char* format_not_run(Format format) {
   return nullptr;
 }
 
+}  // namespace
+
 const char* optimizer_not_run(Optimizer optimizer) {
   switch (optimizer) {
     case Optimizer::adamw:
@@ -32,8 +34,6 @@ const char* optimizer_not_run(Optimizer optimizer) {
   }
   return nullptr;
 }
-
-}  // namespace
 
 std::vector<std::string> not_run_yet(const Case& run) {
   std::vector<std::string> parts = run.model.not_run_yet();

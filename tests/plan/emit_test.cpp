@@ -79,6 +79,26 @@ TEST(Emit, WritesMegatronsFlags) {
   EXPECT_THAT(text, Not(HasSubstr("use-megatron-fsdp")));
 }
 
+TEST(Emit, TellsMegatronWhatItsDefaultsWouldChange) {
+  const std::string llama = emit(case_of("llama-3-70b", layout_of(8, 1, 8)), System::megatron);
+  for (const char* flag : {"--rotary-base 500000\n", "--norm-epsilon 1e-05\n",
+                           "--attention-dropout 0\n", "--hidden-dropout 0\n"}) {
+    EXPECT_THAT(llama, HasSubstr(flag));
+  }
+  Case run = case_of("gpt2-124m", layout_of(1, 1, 8));
+  run.recipe.dropout = 0.1;
+  const std::string gpt2 = emit(run, System::megatron);
+  EXPECT_THAT(gpt2, HasSubstr("--hidden-dropout 0.1\n"));
+  EXPECT_THAT(gpt2, Not(HasSubstr("rotary")));
+}
+
+TEST(Emit, NamesAnOptimizerThatThisEngineLacks) {
+  Case run = case_of("llama-2-7b", layout_of(1, 1, 8));
+  EXPECT_THAT(emit(run, System::tessera), Not(HasSubstr("optimizer")));
+  run.recipe.optimizer = Optimizer::muon;
+  EXPECT_THAT(emit(run, System::tessera), HasSubstr("\n# optimizer: Muon is planned for"));
+}
+
 TEST(Emit, SaysUnevenStagesAndForeignSchedulesToMegatron) {
   Layout layout = layout_of(8, 16, 2);
   layout.schedule = spec::ScheduleKind::zb_v;
@@ -101,7 +121,7 @@ TEST(Emit, TellsMegatronOfExperts) {
   EXPECT_THAT(text, HasSubstr("--num-experts 256\n"));
   EXPECT_THAT(text, HasSubstr("--expert-model-parallel-size 8\n"));
   EXPECT_THAT(text, HasSubstr("--expert-tensor-parallel-size 1\n"));
-  EXPECT_THAT(text, HasSubstr("--moe-layer-freq ([0]*3+[1]*58)"));
+  EXPECT_THAT(text, HasSubstr("--moe-layer-freq \"([0]*3+[1]*58)\"\n"));
   EXPECT_THAT(text, HasSubstr("--multi-latent-attention\n"));
 }
 

@@ -39,6 +39,23 @@ TEST(PlanModel, CountsMixturesOfExpertsAsTheirAuthorsDo) {
   }
 }
 
+TEST(PlanModel, ReachesAsFarAsTheAuthorsConfigsSay) {
+  struct Published {
+    const char* name;
+    int64_t positions;
+    double rope_theta;
+  };
+  for (const Published& published :
+       {Published{"mixtral-8x7b", 32768, 1e6}, Published{"mixtral-8x22b", 65536, 1e6},
+        Published{"qwen3-30b-a3b", 40960, 1e6}, Published{"qwen3-235b-a22b", 40960, 1e6},
+        Published{"deepseek-v3", 163840, 1e4}, Published{"kimi-k2", 131072, 5e4},
+        Published{"gpt-oss-120b", 131072, 1.5e5}}) {
+    const spec::ModelConfig config = find_model(published.name)->dense;
+    EXPECT_EQ(config.max_position_embeddings, published.positions) << published.name;
+    EXPECT_EQ(config.rope_theta, published.rope_theta) << published.name;
+  }
+}
+
 TEST(PlanModel, SaysWhatTheEngineDoesNotRunYet) {
   EXPECT_TRUE(find_model("llama-3-8b")->not_run_yet().empty());
   EXPECT_EQ(find_model("deepseek-v3")->not_run_yet().size(), 2U);
