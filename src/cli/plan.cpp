@@ -136,7 +136,14 @@ int run(Options& options) {
         "--ranks and --kernels belong to the plan of a run on this machine: name its CONFIG.toml. "
         "Devices of a cluster are --gpus");
   }
-  if (options.search.any()) return plan_search(options.args, options.search, options.json);
+  if (options.search.any()) {
+    if (options.ideal || !options.flops_per_gpu.empty()) {
+      throw core::ConfigError(
+          "--ideal and --flops-per-gpu are of the textbook's plan of one layout: --search, "
+          "--advise, --emit and --out go by the full model; leave out the one or the other");
+    }
+    return plan_search(options.args, options.search, {options.json, options.explain});
+  }
   return options.ideal ? textbook(options) : estimate(options);
 }
 

@@ -13,11 +13,13 @@
 #include <thread>
 #include <vector>
 
+#include "cli/plan_report.h"
 #include "cli/plan_search_report.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "plan/advice.h"
 #include "plan/emit.h"
+#include "plan/explain.h"
 #include "train/run_folder.h"
 
 namespace tessera::cli {
@@ -167,10 +169,31 @@ int write_given(const PlanArgs& args, const PlanSearchOptions& options, bool jso
   throw core::ConfigError(why);
 }
 
+/// What --explain can be asked of.
+void check_explain(const PlanSearchOptions& options) {
+  if (!options.emit.empty() || !options.search) {
+    throw core::ConfigError(
+        "--explain is of one printed plan: of the layout that flags say, or with --search of the "
+        "fastest; leave it out beside " +
+        std::string(options.emit.empty() ? options.advise ? "--advise alone" : "--out" : "--emit"));
+  }
+}
+
+/// Why the fastest layout's numbers are what they are.
+PlanNotes notes_of_best(const plan::SearchSpace& space, const plan::Found& best) {
+  const plan::Case run = space.at(best.layout);
+  PlanNotes notes;
+  notes.why = plan::explain(run, space.constants, best.estimate);
+  notes.not_modelled = plan::not_modelled(run);
+  return notes;
+}
+
 }  // namespace
 
-int plan_search(const PlanArgs& args, const PlanSearchOptions& options, bool json) {
+int plan_search(const PlanArgs& args, const PlanSearchOptions& options, const PlanOutput& output) {
+  const bool json = output.json;
   if (!options.emit.empty()) system_of(options.emit);
+  if (output.explain) check_explain(options);
   if (!options.search && !options.advise) return write_given(args, options, json);
   const PlanRequest request = args.read(LayoutFlags::open);
   const plan::SearchSpace space = space_of(request, options);
@@ -190,6 +213,11 @@ int plan_search(const PlanArgs& args, const PlanSearchOptions& options, bool jso
   if (json) {
     nlohmann::ordered_json report = search_json(space, result, took.count());
     if (options.advise) report["advice"] = advice_json(space, plan::advise(space, result));
+    if (output.explain && found) {
+      const PlanNotes notes = notes_of_best(space, result.best.front());
+      report["why"] = reasons_json(notes.why);
+      report["not_modelled"] = notes.not_modelled;
+    }
     fmt::print("{}\n", report.dump(2));
     return found ? kDone : kDoesNotFit;
   }
@@ -199,6 +227,11 @@ int plan_search(const PlanArgs& args, const PlanSearchOptions& options, bool jso
   }
   if (found && !options.out.empty()) {
     fmt::print("the fastest layout is written to {}\n", options.out);
+  }
+  if (found && output.explain) {
+    const plan::Found& best = result.best.front();
+    fmt::print("\nwhy, of {}\n{}", plan::to_string(best.layout),
+               notes_text(notes_of_best(space, best)));
   }
   return found ? kDone : kDoesNotFit;
 }

@@ -23,7 +23,14 @@ struct PlanSearchOptions {
   bool any() const { return search || advise || !emit.empty() || !out.empty(); }
 };
 
-/// Does what they ask for and prints it. An exit status.
-int plan_search(const PlanArgs& args, const PlanSearchOptions& options, bool json);
+/// Those of a plain plan that a search has a use for.
+struct PlanOutput {
+  bool json = false;
+  bool explain = false;  ///< of --search, the fastest layout
+};
+
+/// Does what they ask for and prints it. An exit status. Throws ConfigError for flags that do not
+/// go together.
+int plan_search(const PlanArgs& args, const PlanSearchOptions& options, const PlanOutput& output);
 
 }  // namespace tessera::cli

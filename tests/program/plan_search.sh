@@ -32,6 +32,11 @@ grep -q "tensor_parallel_degree = 2" pinned.toml || fail "--tp 2 is not kept to"
 
 plan --search --json
 expect_json
+plan --search --explain
+expect_says "time.step_s"
+plan --search --explain --json
+expect_json
+expect_says '"not_modelled"'
 plan --search --emit deepspeed
 expect_json
 plan --search --emit megatron
@@ -39,12 +44,25 @@ expect_says "--tensor-model-parallel-size"
 plan --tp 2 --emit torchtitan
 expect_says "tensor_parallel_degree = 2"
 
+# Flags of experts are an array that a shell takes.
+expect_status 0 plan --model deepseek-v3 --cluster h100-80g --gpus 2048 --tp 8 --ep 64 --pp 16 \
+  --zero 1 --recompute full --emit megatron
+expect_says "moe-layer-freq \""
+if command -v bash >/dev/null; then bash -n out || fail "not a shell's array"; fi
+
 # Mistakes teach.
 big="plan --model llama-2-70b --cluster h100-80g"
 expect_status 2 $big --gpus 16 --search --tp 7
 expect_says "have to divide the 16 GPUs"
 expect_status 2 $big --gpus 16 --search --emit nanotron
 expect_says "megatron, deepspeed and torchtitan"
+for asked in --search --advise "--emit megatron"; do
+  # shellcheck disable=SC2086
+  expect_status 2 $big --gpus 64 $asked --ideal
+  expect_says "leave out the one or the other"
+done
+expect_status 2 $big --gpus 64 --advise --explain
+expect_says "beside --advise alone"
 expect_status 3 $big --gpus 2 --search
 expect_says "no layout fits"
 
