@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "cli/flag_reader.h"
 #include "core/file.h"
 #include "formats/toml_leaves.h"
 #include "spec/nearest.h"
@@ -37,7 +38,7 @@ Field number(std::string_view key, std::function<double*(Cluster&)> field) {
 /// One that is divided by.
 Field rate(std::string_view key, std::function<double*(Cluster&)> field) {
   Field made = number(key, std::move(field));
-  made.least = 1;
+  made.least = kLeastRate;
   return made;
 }
 
@@ -77,7 +78,7 @@ const std::vector<Field>& fields() {
   };
   return all;
 }
-constexpr double kMost = 1e30;
+constexpr double kMostCounted = 1e18;  // fits in 64 bits
 constexpr std::string_view kBase = "cluster.base", kFamily = "device.family";
 
 /// Presets that begin like the name, or the nearest, or all.
@@ -182,13 +183,12 @@ class ClusterReader {
       return;
     }
     const std::optional<double> value = number_of(leaf);
-    if (!value || !(*value >= field->least) || *value > kMost) {
-      return add(leaf,
-                 field->least > 0 ? "is not a number of at least 1" : "is not a number from 0 up",
-                 "");
+    const double most = field->count ? kMostCounted : kMostOfAnything;
+    if (!value || !(*value >= field->least) || *value > most) {
+      return add(leaf, "is not a number " + range_text(field->least, most), "");
     }
     if (field->count) {
-      *field->count(cluster_) = static_cast<int64_t>(std::min(*value, 1e18));
+      *field->count(cluster_) = static_cast<int64_t>(*value);
     } else {
       *field->number(cluster_) = *value;
     }
@@ -270,10 +270,11 @@ void parse_links(const std::string& toml, const std::string& where, Cluster& clu
       if (link == nullptr) {
         violations.push_back({"link.name", name, "does not say where the link is",
                               "intra, shm, thread, inter or mpi", where});
-      } else if (!(read.latency_s >= 0) || !(read.bytes_per_s > 0) || read.latency_s > kMost ||
-                 read.bytes_per_s > kMost) {
-        violations.push_back({"link", name, "needs a latency_s from 0 up and bytes_per_s above 0",
-                              "the file that tessera bench comm --links writes", where});
+      } else if (!(read.latency_s >= 0) || !(read.bytes_per_s >= kLeastRate) ||
+                 read.latency_s > kMostOfAnything || read.bytes_per_s > kMostOfAnything) {
+        violations.push_back(
+            {"link", name, "needs a latency_s from 0 up and bytes_per_s " + range_text(kLeastRate),
+             "the file that tessera bench comm --links writes", where});
       } else {
         *link = read;
         ++links;

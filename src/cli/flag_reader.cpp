@@ -1,5 +1,7 @@
 #include "cli/flag_reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -28,6 +30,10 @@ std::optional<double> scaled_number(std::string_view text) {
     if (unit == name && number > 0 && std::isfinite(number * factor)) return number * factor;
   }
   return std::nullopt;
+}
+
+std::string range_text(double least, double most) {
+  return fmt::format("from {:g} to {:g}", least, most);
 }
 
 std::vector<std::string_view> split_trimmed(std::string_view text, char separator) {
@@ -60,11 +66,12 @@ int64_t FlagReader::count(const std::string& flag, int64_t otherwise, int64_t le
   return otherwise;
 }
 
-double FlagReader::number(const std::string& flag, const char* example) {
+double FlagReader::number(const std::string& flag, const char* example, double least, double most) {
   if (!has(flag)) return 0;
   const std::optional<double> value = scaled_number(text(flag));
-  if (!value) add(flag, "is not a number above 0", example);
-  return value.value_or(0);
+  if (value && *value >= least && *value <= most) return *value;
+  add(flag, value ? "is not " + range_text(least, most) : "is not a number above 0", example);
+  return 0;
 }
 
 void FlagReader::refuse_choice(const std::string& flag,

@@ -19,6 +19,14 @@ namespace tessera::cli {
 /// nothing.
 std::optional<double> scaled_number(std::string_view text);
 
+/// What bytes or FLOPs in a second may be: a rate that is slower makes steps that take longer than
+/// numbers hold, and says only that the unit was mistaken.
+constexpr double kLeastRate = 1e3;
+/// Beyond every number that a plan is made of.
+constexpr double kMostOfAnything = 1e30;
+/// "from 1000 to 1e+30".
+std::string range_text(double least, double most = kMostOfAnything);
+
 /// The parts between separators, without the white space around them.
 std::vector<std::string_view> split_trimmed(std::string_view text, char separator);
 
@@ -42,8 +50,9 @@ class FlagReader {
   /// The value, or `otherwise` where it was not given or is a mistake.
   int64_t count(const std::string& flag, int64_t otherwise, int64_t least = 1,
                 int64_t most = int64_t{1} << 40);
-  /// A scaled number; 0 where it was not given or is a mistake.
-  double number(const std::string& flag, const char* example);
+  /// A scaled number from `least` to `most`; 0 where it was not given or is a mistake.
+  double number(const std::string& flag, const char* example, double least = 0,
+                double most = kMostOfAnything);
   template <class Value>
   Value choice(const std::string& flag,
                const std::vector<std::pair<std::string_view, Value>>& choices, Value otherwise) {

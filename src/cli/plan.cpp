@@ -90,9 +90,9 @@ int textbook(const Options& options) {
   plan::IdealCase given{request.run, request.parameters, 0};
   if (!options.flops_per_gpu.empty()) {
     given.flops_per_device = scaled_number(options.flops_per_gpu).value_or(0);
-    if (given.flops_per_device <= 0) {
-      throw core::ConfigError("--flops-per-gpu " + options.flops_per_gpu +
-                              " is not a number above 0; try: 150e12");
+    if (given.flops_per_device < kLeastRate || given.flops_per_device > kMostOfAnything) {
+      throw core::ConfigError("--flops-per-gpu " + options.flops_per_gpu + " is not a number " +
+                              range_text(kLeastRate) + "; try: 150e12");
     }
   }
   const plan::Ideal ideal = plan::ideal(given);

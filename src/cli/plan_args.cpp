@@ -79,7 +79,7 @@ void Reader::read_layout() {
 }
 
 void Reader::read_model() {
-  request_.parameters = number("params", "7e9 or 7B");
+  request_.parameters = number("params", "7e9 or 7B", 1);
   if (has("model") && has("params")) {
     add("params", "is for a model without a shape, and --model names one", "one of the two");
   } else if (has("model")) {
@@ -118,7 +118,7 @@ void Reader::read_recipe() {
                                             plan::FineTune::full);
   recipe.lora_rank = count("lora-rank", recipe.lora_rank);
   recipe.dropout = request_.run.model.dense.dropout;
-  request_.tokens = number("tokens", "2e12 or 2T");
+  request_.tokens = number("tokens", "2e12 or 2T", 1);
   const spec::ModelConfig& config = request_.run.model.dense;
   const bool shaped = request_.parameters == 0;
   const int64_t reach = shaped ? std::min<int64_t>(4096, spec::longest_sequence(config)) : 4096;
@@ -136,8 +136,12 @@ void Reader::read_cluster() {
   cluster = cli::read_cluster(has("cluster") ? text("cluster") : "h100-80g", violations());
   if (has("links")) read_links(text("links"), cluster, violations());
   cluster.devices_per_node = count("gpus-per-node", cluster.devices_per_node, 1, 1 << 20);
-  if (has("intra-bandwidth")) cluster.intra.bytes_per_s = number("intra-bandwidth", "450e9");
-  if (has("inter-bandwidth")) cluster.inter.bytes_per_s = number("inter-bandwidth", "50e9");
+  if (has("intra-bandwidth")) {
+    cluster.intra.bytes_per_s = number("intra-bandwidth", "450e9", kLeastRate);
+  }
+  if (has("inter-bandwidth")) {
+    cluster.inter.bytes_per_s = number("inter-bandwidth", "50e9", kLeastRate);
+  }
   const plan::Format format = request_.run.recipe.format;
   if (cluster.device.peak(format) <= 0) {
     add("precision", "is a format that the " + cluster.device.name + " has no rate of", "bf16");
@@ -209,6 +213,7 @@ void Reader::read_batch(LayoutFlags how) {
   const int64_t made =
       how == LayoutFlags::open ? recipe.global_batch : layout.micro_batch * accumulate * layout.dp;
   recipe.global_batch = count("global-batch", made, 1, int64_t{1} << 30);
+  request_.tuned_batch = count("tuned-batch", 0, 1, int64_t{1} << 30);
   if (!has("global-batch") || !has("accumulate")) return;
   if (has("micro-batch")) {
     if (made != recipe.global_batch) {

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <string>
 
 #include "cli/plan_args.h"
 
@@ -61,6 +63,14 @@ constexpr std::array<Flag, 35> kFlags = {{
     {"recompute", "MODE", "Activations computed again: none, selective or full", kHow},
 }};
 
+/// An empty text, as a script's unset variable leaves it, is not the same as no flag.
+std::function<std::string(const std::string&)> said(const Flag& flag) {
+  return [flag](const std::string& text) {
+    if (!text.empty()) return std::string();
+    return std::string("is empty; leave --") + flag.name + " out, or give it " + flag.type;
+  };
+}
+
 }  // namespace
 
 void PlanArgs::add_to(CLI::App& verb) {
@@ -71,7 +81,11 @@ void PlanArgs::add_to(CLI::App& verb) {
     const std::string names = dashed == underscored ? dashed : dashed + "," + underscored;
     CLI::Option* option = verb.add_option(names, values_[flag.name], flag.about);
     option->type_name(flag.type)->group(flag.group);
-    if (std::string_view(flag.name) == "sp") option->expected(0, 1)->default_str("1");
+    if (std::string_view(flag.name) == "sp") {
+      option->expected(0, 1)->default_str("1");
+    } else {
+      option->check(said(flag), "");
+    }
   }
 }
 

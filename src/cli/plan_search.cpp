@@ -160,8 +160,8 @@ int write_given(const PlanArgs& args, const PlanSearchOptions& options, bool jso
 [[noreturn]] void refuse(const plan::SearchSpace& space, const plan::SearchResult& result) {
   std::string why = "no layout is legal with these flags";
   if (result.rejected.empty()) {
-    why += fmt::format(": tp, cp and pp have to divide the {} GPUs, and dp is what they leave",
-                       space.devices);
+    why += fmt::format(": tp, cp and pp have to divide the {} GPU{}, and dp is what they leave",
+                       space.devices, space.devices == 1 ? "" : "s");
   }
   for (const plan::Rejected& rejected : result.rejected) {
     why += fmt::format("\n  {} ({} ways to cut the devices)", rejected.because, rejected.count);

@@ -94,7 +94,9 @@ Json to_json(const plan::Validation& validation) {
   return {{"rows", std::move(rows)},
           {"groups", std::move(groups)},
           {"out_of_memory_rows", validation.out_of_memory_rows},
-          {"out_of_memory_rows_called_fitting", validation.wrongly_fitting}};
+          {"out_of_memory_rows_called_fitting", validation.wrongly_fitting},
+          {"ran_rows", validation.ran_rows},
+          {"ran_but_called_too_large", validation.wrongly_too_large}};
 }
 
 std::string errors_text(const ErrorSummary& errors) {
@@ -150,6 +152,8 @@ void print_text(const plan::Validation& validation, bool all_rows) {
   print_groups(validation);
   fmt::print("\nrows out of memory: {}, called fitting: {}\n", validation.out_of_memory_rows,
              validation.wrongly_fitting);
+  fmt::print("rows that ran, with a published recomputation: {}, called too large: {}\n",
+             validation.ran_rows, validation.wrongly_too_large);
   constexpr double kTimeMiss = 0.25, kMemoryMiss = 0.10;
   const auto misses = [](const ValidatedRow& row) {
     return (row.has_time() && std::abs(row.time_error()) > kTimeMiss) ||
@@ -248,7 +252,7 @@ void add_plan_calibrate_action(CLI::App& plan_verb, int& status) {
   CLI::App* action = plan_verb.add_subcommand(
       "calibrate",
       "Fits the constants of the time model on published runs: on the seeded 40 % of the rows that "
-      "`plan validate` marks. Takes a minute or two; the result depends on the rows alone.");
+      "`plan validate` marks. Takes about a minute; the result depends on the rows alone.");
   action->add_option("--csv", options->csv, "published runs, a row each")
       ->required()
       ->check(CLI::ExistingFile);

@@ -27,8 +27,10 @@ Baseline::Baseline(const std::vector<ValidatedRow>& rows) {
   std::map<std::string, Sum> sums;
   for (const ValidatedRow& row : rows) {
     if (!row.fitted || !row.has_time()) continue;
+    const double share = ideal_s(*row.run) / *row.published->step_time_s;
+    if (!(share > 0) || !std::isfinite(share)) continue;
     Sum& sum = sums[row.run->cluster.device.name];
-    sum.logarithms += std::log(ideal_s(*row.run) / *row.published->step_time_s);
+    sum.logarithms += std::log(share);
     sum.count += 1;
   }
   for (const auto& [device, sum] : sums) {

@@ -22,17 +22,39 @@ std::string_view name_of(Family family) {
   return "";
 }
 
-double Device::peak(Format format) const {
+std::string_view name_of(Format format) {
   switch (format) {
+    case Format::fp32:
+      return "fp32";
+    case Format::bf16:
+      return "bf16";
+    case Format::fp16:
+      return "fp16";
+    case Format::fp8:
+      return "fp8";
+    case Format::fp4:
+      return "fp4";
+  }
+  return "";
+}
+
+Format Device::computed_in(Format format) const {
+  if (format == Format::fp4 && fp4_flops <= 0) format = Format::fp8;
+  if (format == Format::fp8 && fp8_flops <= 0) format = Format::bf16;
+  return format == Format::bf16 && family == Family::volta ? Format::fp16 : format;
+}
+
+double Device::peak(Format format) const {
+  switch (computed_in(format)) {
     case Format::fp32:
       return fp32_flops;
     case Format::bf16:
     case Format::fp16:
       return bf16_flops;
     case Format::fp8:
-      return fp8_flops > 0 ? fp8_flops : bf16_flops;
+      return fp8_flops;
     case Format::fp4:
-      return fp4_flops > 0 ? fp4_flops : peak(Format::fp8);
+      return fp4_flops;
   }
   return bf16_flops;
 }

@@ -13,6 +13,7 @@ namespace tessera::plan {
 
 /// Formats in which products are computed.
 enum class Format : uint8_t { fp32, bf16, fp16, fp8, fp4 };
+std::string_view name_of(Format format);
 
 /// Devices that reach a like share of their data sheets.
 enum class Family : uint8_t { volta, ampere, hopper, blackwell, cdna, tpu, host };
@@ -31,6 +32,10 @@ struct Device {
   int64_t units = 108;  ///< streaming multiprocessors, compute units or cores: tiles done at once
   Family family = Family::ampere;  ///< whose constants it takes
 
+  /// The format that products run in where `format` was asked for: the next wider one where the
+  /// device has no rate of it. Volta has fp16 and no bf16.
+  Format computed_in(Format format) const;
+  /// Of products in computed_in(format), FLOP/s.
   double peak(Format format) const;
 };
 

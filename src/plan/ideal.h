@@ -1,10 +1,10 @@
 #pragma once
 
-// The textbook's plan, for what can be worked out on paper: 6·N·D FLOPs and no attention term,
-// parameters and their state divided evenly over the ranks, activations by the closed formulas of
-// Korthikanti et al. 2022, no efficiency but a given rate, collectives that take a ring's bytes
-// over a link's bandwidth, nothing exposed but the bubble. estimate() is what to plan with; this is
-// what to check one's own arithmetic with.
+// A plan that a reader can redo with pencil and paper. Work: six FLOPs for each parameter and token
+// (Kaplan et al. 2020), attention's scores not counted, at one rate for everything. Memory: each
+// rank holds its equal share of the model's state, and the activations of Korthikanti et al. 2022.
+// Communication: what a ring sends, over the bandwidth of its slowest link, and hidden behind the
+// work; only the idle ticks of the pipeline lengthen a step. To choose a layout, call estimate().
 
 #include <cstdint>
 #include <string>

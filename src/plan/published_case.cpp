@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "plan/published_run.h"
+#include "plan/published_check.h"
 
 namespace tessera::plan {
 
@@ -57,6 +57,8 @@ class Reader {
   void assume(std::string what) { result_.assumed.push_back(std::move(what)); }
 
   bool read_all() {
+    const std::string wrong = impossible_in(row_);
+    if (!wrong.empty()) return skip(wrong);
     return read_model() && read_cluster() && read_stack() && read_recipe() && read_layout();
   }
 
@@ -222,6 +224,15 @@ class Reader {
     return true;
   }
 
+  /// Those whose stages a rank follow from the name.
+  static std::optional<spec::ScheduleKind> schedule_named(std::string_view name) {
+    for (const spec::ScheduleKind kind :
+         {spec::ScheduleKind::gpipe, spec::ScheduleKind::zb_h1, spec::ScheduleKind::zb_v}) {
+      if (name == spec::schedule_name(kind)) return kind;
+    }
+    return std::nullopt;
+  }
+
   void read_micro_batch() {
     Layout& layout = run_.layout;
     const int64_t share = std::max<int64_t>(run_.recipe.global_batch / layout.dp, 1);
@@ -252,6 +263,9 @@ class Reader {
       layout.schedule = spec::ScheduleKind::zb_v;
       layout.v = 2;
       assume("dualpipe as zb-v");
+    } else if (const auto named = schedule_named(row_.schedule)) {
+      layout.schedule = *named;
+      if (layout.v == 0) layout.v = spec::usual_chunks(*named);
     } else if (layout.v == 0) {
       layout.v = 1;
       if (slots % layout.pp == 0 && run_.stack.interleaves) {

@@ -1,5 +1,6 @@
 #include "plan/published_run.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -49,30 +50,48 @@ class CsvReader {
   size_t at_ = 0;
 };
 
-using Setter = std::function<bool(PublishedRun&, const std::string&)>;
+/// Puts a cell into its field, and says what is wrong with it; "": nothing.
+using Setter = std::function<const char*(PublishedRun&, const std::string&)>;
 
 Setter text_into(std::string PublishedRun::* field) {
   return [field](PublishedRun& run, const std::string& cell) {
     run.*field = cell;
-    return true;
+    return "";
   };
 }
+
+/// Largest number of any column: as a count it is exact in 64 bits, and no run has as many of
+/// anything.
+constexpr double kMost = 1e15;
 
 Setter number_into(std::optional<double> PublishedRun::* field) {
   return [field](PublishedRun& run, const std::string& cell) {
-    if (cell.empty()) return true;
+    if (cell.empty()) return "";
     char* end = nullptr;
     const double number = std::strtod(cell.c_str(), &end);
-    if (end != cell.c_str() + cell.size() || !(number >= 0) || number > 1e30) return false;
+    if (end != cell.c_str() + cell.size() || std::isnan(number)) return "is not a number";
+    if (number < 0) return "is not a number from 0 up";
+    if (number > kMost) return "is too large: at most 1e15";
     run.*field = number;
-    return true;
+    return "";
   };
 }
 
-bool read_memory(PublishedRun& run, const std::string& cell) {
-  run.memory_text = cell;
-  return cell == "OOM" || number_into(&PublishedRun::mem_gib_per_gpu)(run, cell);
+/// Of what was measured: errors are shares of it, and nothing takes no time or no memory.
+Setter measured_into(std::optional<double> PublishedRun::* field) {
+  return [set = number_into(field), field](PublishedRun& run, const std::string& cell) {
+    const char* wrong = set(run, cell);
+    return run.*field == 0.0 ? "must be above 0; leave it empty where it was not measured" : wrong;
+  };
 }
+
+const char* read_memory(PublishedRun& run, const std::string& cell) {
+  run.memory_text = cell;
+  return run.out_of_memory() ? "" : measured_into(&PublishedRun::mem_gib_per_gpu)(run, cell);
+}
+
+/// What some programs begin a UTF-8 file with, and no part of the first column's name.
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 const std::map<std::string, Setter, std::less<>>& setters() {
   using Run = PublishedRun;
@@ -114,7 +133,7 @@ const std::map<std::string, Setter, std::less<>>& setters() {
       {"zero_stage", number_into(&Run::zero_stage)},
       {"micro_batch", number_into(&Run::micro_batch)},
       {"global_batch", number_into(&Run::global_batch)},
-      {"step_time_s", number_into(&Run::step_time_s)},
+      {"step_time_s", measured_into(&Run::step_time_s)},
       {"mfu_pct_normalised", number_into(&Run::mfu_pct_normalised)},
   };
   return all;
@@ -124,6 +143,7 @@ const std::map<std::string, Setter, std::less<>>& setters() {
 
 PublishedRuns parse_published_runs(std::string_view csv) {
   PublishedRuns result;
+  if (csv.starts_with(kByteOrderMark)) csv.remove_prefix(kByteOrderMark.size());
   CsvReader reader(csv);
   std::vector<std::string> header, cells;
   if (!reader.next(header)) {
@@ -144,8 +164,10 @@ PublishedRuns parse_published_runs(std::string_view csv) {
     PublishedRun run;
     for (size_t i = 0; i < cells.size(); ++i) {
       const auto setter = setters().find(header[i]);
-      if (setter == setters().end() || setter->second(run, cells[i])) continue;
-      result.errors.push_back(where + header[i] + " = '" + cells[i] + "' is not a number");
+      if (setter == setters().end()) continue;
+      const std::string wrong = setter->second(run, cells[i]);
+      if (wrong.empty()) continue;
+      result.errors.push_back(where + header[i] + " = '" + cells[i] + "' " + wrong);
     }
     result.runs.push_back(std::move(run));
   }

@@ -175,6 +175,8 @@ ErrorSummary summarise(const std::vector<const ValidatedRow*>& rows, Judged what
   for (const ValidatedRow* row : rows) {
     if (what == Judged::memory ? !row->has_memory() : !row->has_time()) continue;
     if (what == Judged::baseline && row->baseline_s == 0) continue;
+    // Of a case without a pass to compute, a share of the peak is no number.
+    if (what == Judged::baseline && !std::isfinite(row->baseline_s)) continue;
     const double error = std::abs(what == Judged::memory     ? row->memory_error()
                                   : what == Judged::baseline ? row->baseline_error()
                                                              : row->time_error());
@@ -207,6 +209,9 @@ Validation validate(const std::vector<PublishedRun>& runs, const Constants& cons
       if (published.out_of_memory()) {
         ++validation.out_of_memory_rows;
         validation.wrongly_fitting += result.fits ? 1 : 0;
+      } else if (published.step_time_s && !published.recompute.empty()) {
+        ++validation.ran_rows;
+        validation.wrongly_too_large += result.fits ? 0 : 1;
       }
     }
     validation.rows.push_back(std::move(row));

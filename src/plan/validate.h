@@ -55,6 +55,10 @@ struct Validation {
   std::vector<ValidationGroup> groups;
   int64_t out_of_memory_rows = 0;
   int64_t wrongly_fitting = 0;  ///< of those, rows that the prediction calls fitting
+  /// Rows that ran, as their published step time shows, and whose recomputation is published: what
+  /// they hold is not a matter of what was assumed.
+  int64_t ran_rows = 0;
+  int64_t wrongly_too_large = 0;  ///< of those, rows that the prediction calls too large
 };
 
 /// `runs` must outlive the result.

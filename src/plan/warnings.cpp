@@ -175,6 +175,26 @@ class Warner {
             count(*greatest) + " layers");
   }
 
+  /// The plan computes in `runs`, at `flops` FLOP/s.
+  void missing_format(Format runs, double flops) {
+    const Device& device = run_.cluster.device;
+    const Format asked = run_.recipe.format;
+    if (runs == asked) return;
+    const std::string taken(name_of(runs));
+    std::string text = "the " + device.name + " has no products in " + std::string(name_of(asked)) +
+                       ": the plan takes them in " + taken + ", at " +
+                       number_text(flops / 1e12, 5) + " TFLOP/s";
+    if (runs == Format::fp16) {
+      text +=
+          ", whose range is small: training needs loss scaling there; ask for --precision fp16, "
+          "or take a device that has bf16";
+    } else {
+      text += "; ask for --precision " + taken + ", or take a device that has " +
+              std::string(name_of(asked));
+    }
+    add(WarningKind::missing_format, std::move(text));
+  }
+
   void long_sequences() {
     const int64_t reach = spec::longest_sequence(run_.model.dense);
     if (run_.recipe.seq_len <= reach) return;
@@ -195,6 +215,8 @@ class Warner {
 std::vector<Warning> warnings(const Case& run, const Estimate& estimate,
                               const TrainingPlan& training) {
   Warner warner(run, training);
+  const Device& device = run.cluster.device;
+  warner.missing_format(device.computed_in(run.recipe.format), device.peak(run.recipe.format));
   const Memory& memory = estimate.memory[estimate.worst_rank];
   const auto capacity = static_cast<double>(run.cluster.device.memory_bytes);
   warner.optimizer_alone(memory, capacity);
@@ -216,6 +238,12 @@ std::vector<Warning> warnings(const IdealCase& given, const Ideal& ideal,
   TrainingPlan known = training;
   if (known.parameters <= 0) known.parameters = ideal.parameters;
   Warner warner(given.run, known);
+  const Device& device = given.run.cluster.device;
+  const Format asked = given.run.recipe.format, runs = device.computed_in(asked);
+  // The textbook has one rate, whatever is asked for: the one given, or the peak in 16 bits.
+  warner.missing_format(
+      runs == asked ? asked : device.computed_in(Format::bf16),
+      given.flops_per_device > 0 ? given.flops_per_device : device.peak(Format::bf16));
   warner.optimizer_alone(ideal.memory, ideal.capacity_bytes);
   warner.tensor_across_nodes("");
   warner.few_micro_batches(ideal.micro_batches);

@@ -22,6 +22,7 @@ enum class WarningKind : uint8_t {
   gathered_weights,  ///< of ZeRO-3: whole layers beside the shards, and their traffic
   uneven_stages,     ///< the worst rank holds much more than the mean
   long_sequences,    ///< beyond the model's positions
+  missing_format,    ///< products run in another format than the one asked for
 };
 struct Warning {
   WarningKind kind;

@@ -38,6 +38,19 @@ TEST(ClusterFile, ListsEveryMistake) {
   EXPECT_EQ(violations[3].key, "intra.latency_s");
 }
 
+TEST(ClusterFile, SaysTheRangeOfANumberThatIsOutOfIt) {
+  std::vector<spec::Violation> violations;
+  parse_cluster(
+      "[cluster]\nbase = \"a100-80g\"\ndevices_per_node = 1e19\n[device]\nbf16_flops = 1e300\n"
+      "fp8_flops = -1\n[intra]\nbytes_per_s = 1e-300\n",
+      "mine.toml", violations);
+  ASSERT_EQ(violations.size(), 4U);
+  EXPECT_THAT(violations[0].why, HasSubstr("from 1 to 1e+18"));
+  EXPECT_THAT(violations[1].why, HasSubstr("from 1000 to 1e+30"));
+  EXPECT_THAT(violations[2].why, HasSubstr("from 0 to 1e+30"));
+  EXPECT_THAT(violations[3].why, HasSubstr("from 1000 to 1e+30"));
+}
+
 TEST(ClusterFile, NeedsABase) {
   std::vector<spec::Violation> violations;
   parse_cluster("[device]\nunits = 64\n", "mine.toml", violations);
@@ -69,6 +82,15 @@ TEST(LinksFile, ReadsSeveralLinksAndSaysWhichItDoesNotKnow) {
   EXPECT_EQ(cluster.inter.bytes_per_s, 3e9);
   ASSERT_EQ(violations.size(), 1U);
   EXPECT_EQ(violations[0].value, "pigeon");
+}
+
+TEST(LinksFile, RefuseALinkThatSendsNothing) {
+  plan::Cluster cluster = *plan::find_cluster("cpu-host");
+  std::vector<spec::Violation> violations;
+  parse_links("[[link]]\nname = \"shm\"\nlatency_s = 0\nbytes_per_s = 1e-300\n", "links.toml",
+              cluster, violations);
+  ASSERT_EQ(violations.size(), 1U);
+  EXPECT_THAT(violations[0].why, HasSubstr("bytes_per_s from 1000 to 1e+30"));
 }
 
 TEST(LinksFile, AnEmptyFileIsAMistake) {

@@ -87,6 +87,40 @@ TEST(PlanArgs, TwoOfTheBatchSizesGiveTheThird) {
               HasSubstr("makes 32 sequences"));
 }
 
+TEST(PlanArgs, TakeTheBatchThatTheLearningRateWasChosenFor) {
+  EXPECT_EQ(read("--params 7e9 --gpus 8").tuned_batch, 0);
+  EXPECT_EQ(read("--params 7e9 --gpus 8 --tuned-batch 8").tuned_batch, 8);
+  EXPECT_EQ(read("--params 7e9 --gpus 8 --tuned_batch 16", LayoutFlags::open).tuned_batch, 16);
+  EXPECT_THAT(refusal("--params 7e9 --tuned-batch abc"),
+              AllOf(HasSubstr("--tuned-batch"), HasSubstr("whole number from 1")));
+  EXPECT_THAT(refusal("--params 7e9 --tuned-batch 0"), HasSubstr("try: 1"));
+}
+
+TEST(PlanArgs, RefuseRatesThatNoLinkHas) {
+  for (const char* flag : {"--intra-bandwidth", "--inter-bandwidth"}) {
+    for (const char* rate : {"1e-300", "999", "1e31"}) {
+      EXPECT_THAT(refusal(std::string("--params 7e9 ") + flag + ' ' + rate),
+                  AllOf(HasSubstr(flag), HasSubstr("is not from 1000 to 1e+30")));
+    }
+  }
+  EXPECT_EQ(read("--params 7e9 --inter-bandwidth 1e3").run.cluster.inter.bytes_per_s, 1e3);
+  EXPECT_THAT(refusal("--params 7e9 --tokens 1e300"), HasSubstr("is not from 1 to 1e+30"));
+}
+
+TEST(PlanArgs, RefuseAnEmptyText) {
+  CLI::App app;
+  PlanArgs args;
+  args.add_to(*app.add_subcommand("plan"));
+  for (const char* flag : {"--layout", "--gpus", "--tuned-batch"}) {
+    try {
+      app.parse(std::vector<std::string>{"", flag, "plan"});  // from the last to the first
+      ADD_FAILURE() << flag;
+    } catch (const CLI::ValidationError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr(flag), HasSubstr("is empty; leave")));
+    }
+  }
+}
+
 TEST(PlanArgs, SequenceParallelismMayStandAlone) {
   EXPECT_TRUE(read("--model llama-2-7b --tp 2 --sp").run.layout.sequence_parallel);
   EXPECT_TRUE(read("--model llama-2-7b --sp --tp 2").run.layout.sequence_parallel);

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <tuple>
+
 #include "plan/parts.h"
 
 namespace tessera::plan {
@@ -43,6 +45,34 @@ TEST(PublishedRuns, WithMistakesNameRecordAndColumn) {
   EXPECT_THAT(parse_published_runs("a,b\n").errors, ElementsAre(HasSubstr("no column named id")));
 }
 
+TEST(PublishedRuns, RefuseMeasurementsOfNothing) {
+  const PublishedRuns runs = parse_published_runs(
+      kHeader + row("x-1", "H100-80GB", "1,64,bf16,none,0,70,") +
+      row("x-2", "H100-80GB", "1,64,bf16,none,2,0,") + row("x-3", "H100-80GB", ",64,bf16,,,,"));
+  EXPECT_THAT(runs.errors, ElementsAre(HasSubstr("record 2: step_time_s = '0' must be above 0"),
+                                       HasSubstr("record 3: mem_gib_per_gpu = '0' must be above")));
+}
+
+TEST(PublishedRuns, RefuseNumbersBeyondAnythingThatIsCounted) {
+  const auto errors = [](const std::string& batch) {
+    return parse_published_runs(kHeader +
+                                row("x-1", "H100-80GB", "1," + batch + ",bf16,none,2,70,"))
+        .errors;
+  };
+  EXPECT_THAT(errors("1e15"), IsEmpty());
+  EXPECT_THAT(errors("1e30"), ElementsAre(HasSubstr("global_batch = '1e30' is too large")));
+  EXPECT_THAT(errors("inf"), ElementsAre(HasSubstr("too large")));
+  EXPECT_THAT(errors("nan"), ElementsAre(HasSubstr("is not a number")));
+}
+
+TEST(PublishedRuns, MayBeginWithAByteOrderMark) {
+  const PublishedRuns runs = parse_published_runs(std::string("\xEF\xBB\xBF") + kHeader +
+                                                  row("x-1", "H100-80GB", "1,64,bf16,none,2,70,"));
+  EXPECT_THAT(runs.errors, IsEmpty());
+  ASSERT_EQ(runs.runs.size(), 1U);
+  EXPECT_EQ(runs.runs[0].id, "x-1");
+}
+
 ModelledRun modelled_row(const std::string& gpu, const std::string& rest) {
   const PublishedRuns runs = parse_published_runs(kHeader + row("x-1", gpu, rest));
   return modelled(runs.runs.at(0));
@@ -64,6 +94,54 @@ TEST(PublishedRuns, ThatCannotBeModelledSayWhy) {
   EXPECT_THAT(modelled_row("H100-80GB", "1,,bf16,full,2.5,,").skipped, HasSubstr("global batch"));
   EXPECT_THAT(modelled_row("H100-80GB", "3,64,bf16,full,2.5,,").skipped,
               HasSubstr("does not divide"));
+}
+
+/// A row with some of its fields changed.
+template <class Change>
+ModelledRun changed(const Change& change) {
+  PublishedRuns runs =
+      parse_published_runs(kHeader + row("x-1", "H100-80GB", "1,64,bf16,full,2.5,,"));
+  change(runs.runs.at(0));
+  return modelled(runs.runs.at(0));
+}
+
+TEST(PublishedRuns, WithWordsThatAreNotKnownAreLeftOut) {
+  EXPECT_THAT(changed([](PublishedRun& run) { run.schedule = "weird"; }).skipped,
+              HasSubstr("schedule 'weird' is none of 1f1b, interleaved"));
+  EXPECT_THAT(changed([](PublishedRun& run) { run.recompute = "weird"; }).skipped,
+              HasSubstr("recompute 'weird' is none of none, full or selective"));
+}
+
+TEST(PublishedRuns, TakeTheScheduleThatTheyName) {
+  for (const auto& [name, kind, chunks] : {std::tuple{"gpipe", spec::ScheduleKind::gpipe, 1},
+                                           {"zb-h1", spec::ScheduleKind::zb_h1, 1},
+                                           {"zb-v", spec::ScheduleKind::zb_v, 2},
+                                           {"dualpipe", spec::ScheduleKind::zb_v, 2}}) {
+    const ModelledRun model = changed([&](PublishedRun& run) { run.schedule = name; });
+    ASSERT_TRUE(model.run.has_value()) << name << ": " << model.skipped;
+    EXPECT_EQ(model.run->layout.schedule, kind) << name;
+    EXPECT_EQ(model.run->layout.v, chunks) << name;
+  }
+}
+
+TEST(PublishedRuns, WithCountsThatCannotBeAreLeftOut) {
+  EXPECT_THAT(changed([](PublishedRun& run) {
+                run.num_experts = 8;
+                run.top_k = 99;
+              }).skipped,
+              HasSubstr("top_k is 99, of 8 experts"));
+  EXPECT_THAT(changed([](PublishedRun& run) {
+                run.num_experts = 8;
+                run.dense_layers = 33;
+              }).skipped,
+              HasSubstr("dense_layers is 33, of 32 layers"));
+  EXPECT_THAT(changed([](PublishedRun& run) { run.heads = 0; }).skipped, HasSubstr("heads is 0"));
+  EXPECT_THAT(changed([](PublishedRun& run) { run.num_gpus = run.dp = 0; }).skipped,
+              HasSubstr("num_gpus is 0, not from 1 to"));
+  EXPECT_THAT(changed([](PublishedRun& run) { run.layers = 1e15; }).skipped,
+              HasSubstr("layers is 1e+15"));
+  EXPECT_THAT(changed([](PublishedRun& run) { run.hidden = run.ffn = 1e9; }).skipped,
+              HasSubstr("parameters, more than 1e+16"));
 }
 
 TEST(PublishedRuns, LeaveOutALayerForTheEmbeddingAndOneForTheHead) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -53,6 +54,30 @@ TEST(Validation, PredictsMemoryAndCallsNothingFittingThatDidNotFit) {
   EXPECT_LE(group("all").memory.mean_abs_error, 0.10);
   EXPECT_GE(validation().out_of_memory_rows, 3);
   EXPECT_EQ(validation().wrongly_fitting, 0);
+}
+
+TEST(Validation, CountsRunsThatAreCalledTooLarge) {
+  int64_t ran = 0, too_large = 0;
+  for (const ValidatedRow& row : validation().rows) {
+    if (!row.has_time() || row.published->out_of_memory() || row.published->recompute.empty()) {
+      continue;
+    }
+    ++ran;
+    too_large += row.fits ? 0 : 1;
+  }
+  EXPECT_GT(ran, 100);
+  EXPECT_EQ(validation().ran_rows, ran);
+  EXPECT_EQ(validation().wrongly_too_large, too_large);
+}
+
+TEST(Validation, HasNoBaselineThatIsNoNumber) {
+  std::vector<PublishedRun> runs = published();
+  for (PublishedRun& run : runs) {
+    if (run.step_time_s && is_fitted(run.id)) run.step_time_s = -1;  // its logarithm is none
+  }
+  for (const ValidationGroup& each : validate(runs, default_constants()).groups) {
+    EXPECT_TRUE(std::isfinite(each.baseline.mean_abs_error)) << each.name;
+  }
 }
 
 TEST(Validation, LeavesOutNoRowWithoutAReason) {

@@ -144,6 +144,59 @@ TEST(Warnings, NameSequencesBeyondThePositions) {
   EXPECT_THAT(warned(run, WarningKind::long_sequences), HasSubstr("longer than the 4096"));
 }
 
+TEST(Warnings, NameTheFormatThatADeviceComputesInInstead) {
+  Case run = run_of("llama-2-7b");
+  run.layout.dp = 8;
+  run.layout.zero = 3;
+  run.recipe.format = Format::fp8;
+  EXPECT_EQ(warned(run, WarningKind::missing_format), "");
+  run.recipe.format = Format::fp4;
+  EXPECT_THAT(warned(run, WarningKind::missing_format),
+              AllOf(HasSubstr("H100-80GB has no products in fp4"),
+                    HasSubstr("takes them in fp8, at 1978.9 TFLOP/s")));
+  run.cluster = *find_cluster("a100-80g");
+  EXPECT_THAT(warned(run, WarningKind::missing_format), HasSubstr("in bf16, at 312 TFLOP/s"));
+  run.recipe.format = Format::fp8;
+  EXPECT_THAT(warned(run, WarningKind::missing_format),
+              AllOf(HasSubstr("no products in fp8"), HasSubstr("--precision bf16")));
+  run.cluster = *find_cluster("b200");
+  run.recipe.format = Format::fp4;
+  EXPECT_EQ(warned(run, WarningKind::missing_format), "");
+}
+
+TEST(Warnings, SayThatVoltaTrainsInFp16WithLossScaling) {
+  Case run = run_of("llama-2-7b");
+  run.cluster = *find_cluster("v100-32g");
+  run.layout.dp = 64;
+  run.layout.zero = 3;
+  run.recipe.global_batch = 64;
+  EXPECT_THAT(warned(run, WarningKind::missing_format),
+              AllOf(HasSubstr("V100-32GB has no products in bf16"),
+                    HasSubstr("in fp16, at 125 TFLOP/s"), HasSubstr("loss scaling")));
+  run.recipe.format = Format::fp8;
+  EXPECT_THAT(warned(run, WarningKind::missing_format),
+              AllOf(HasSubstr("no products in fp8"), HasSubstr("loss scaling")));
+  run.recipe.format = Format::fp16;
+  EXPECT_EQ(warned(run, WarningKind::missing_format), "");
+}
+
+TEST(Warnings, OfTheTextbookNameTheOneRateThatItHas) {
+  IdealCase given;
+  given.run = run_of("llama-2-7b");
+  given.run.recipe.format = Format::fp4;
+  const auto text = [&] {
+    for (const Warning& warning : warnings(given, ideal(given), {})) {
+      if (warning.kind == WarningKind::missing_format) return warning.text;
+    }
+    return std::string();
+  };
+  EXPECT_THAT(text(), HasSubstr("in bf16, at 989.4 TFLOP/s"));
+  given.flops_per_device = 150e12;
+  EXPECT_THAT(text(), HasSubstr("at 150 TFLOP/s"));
+  given.run.recipe.format = Format::bf16;
+  EXPECT_EQ(text(), "");
+}
+
 TEST(Warnings, OfTheTextbookNeedNoShape) {
   IdealCase given;
   given.run.cluster = *find_cluster("h100-80g");

@@ -22,6 +22,21 @@ expect_says "ideal"
 expect_status 2 plan --model llama-2-7b --flops-per-gpu 150e12
 expect_status 2 plan --ideal --params 7e9 --flops-per-gpu fast
 expect_says "try: 150e12"
+expect_status 2 plan --ideal --params 7e9 --flops-per-gpu 1e-300
+expect_says "from 1000 to 1e+30"
+expect_status 2 plan --model llama-2-7b --layout ''
+expect_says "is empty"
+
+# The batch that the learning rate was chosen for, and a format that is not there.
+grown="plan --model llama-2-7b --gpus 64 --zero 1 --recompute full --global-batch 1024"
+expect_status 0 $grown
+if grep -q "learning rate was chosen" out; then fail "warned of a batch that nothing is known of"; fi
+expect_status 0 $grown --tuned-batch 8
+expect_says "warning: the global batch is 1024 sequences, 128 times the 8"
+expect_status 2 $grown --tuned-batch abc
+expect_says "tuned-batch"
+expect_status 0 $grown --precision fp8 --cluster a100-80g
+expect_says "warning: the A100-80GB has no products in fp8"
 
 # Dashes and underscores, and a layout in one word.
 expect_status 0 plan --model llama-2-7b --gpus 8 --zero 1 --micro-batch 2 --recompute full --json

@@ -8,6 +8,7 @@ expect_status 0 plan validate --csv "$runs"
 cat out
 expect_says "dense 16-bit, multi-node, held out"
 expect_says "rows left out"
+expect_says "rows that ran, with a published recomputation: [0-9]*, called too large: [0-9]*"
 
 "$program" plan validate --csv "$runs" --json >validation.json
 if command -v python3 >/dev/null; then python3 - validation.json <<'PYTHON' || fail "a bar is missed"
@@ -40,6 +41,10 @@ expect_says "no row to fit on"
 printf '{"constants": {"ampere.luck": 1}}' >constants.json
 expect_status 2 plan validate --csv "$runs" --constants constants.json
 expect_says "no constant named ampere.luck"
+
+sed '2s/,3.528,/,0,/' "$runs" >nothing.csv
+expect_status 2 plan validate --csv nothing.csv
+expect_says "record 2: step_time_s = '0' must be above 0"
 
 # A short fit on a few rows changes predictions, and its file can be used.
 { head -1 "$runs"; grep '^sc21t1' "$runs"; } >some.csv
