@@ -59,8 +59,8 @@ std::string count_out_of_range(const PublishedRun& row) {
   for (const Count& count : kCounts) {
     const std::optional<double>& number = row.*count.field;
     if (!number || (*number >= count.least && *number <= count.most)) continue;
-    return std::string(count.column) + " is " + number_text(*number, 9) + ", not from " +
-           number_text(count.least, 9) + " to " + number_text(count.most, 9);
+    return std::string(count.column) + " is " + number_text(*number, 10) + ", not from " +
+           number_text(count.least, 10) + " to " + number_text(count.most, 10);
   }
   return {};
 }
