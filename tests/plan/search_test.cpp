@@ -205,6 +205,7 @@ TEST_P(SearchOfKnownSpace, FindsWhatSimulatingEveryLayoutFinds) {
 
 TEST_P(SearchOfKnownSpace, FindsTheBestOfEveryValueOfEveryKnob) {
   const SearchResult result = search(space());
+  EXPECT_GE(result.sensitivity.size(), 5U);
   for (const Sensitivity& sensitivity : result.sensitivity) {
     const auto& best = brute().best[static_cast<size_t>(sensitivity.knob)];
     for (const KnobValue& line : sensitivity.values) {
@@ -327,7 +328,9 @@ TEST(Search, KeepsToTheValuesThatItIsGiven) {
   only(space, Knob::tp, {4});
   only(space, Knob::zero, {1, 2});
   only(space, Knob::schedule, {static_cast<int64_t>(spec::ScheduleKind::interleaved)});
-  for (const Found& found : search(space).best) {
+  const SearchResult result = search(space);
+  ASSERT_FALSE(result.best.empty());
+  for (const Found& found : result.best) {
     EXPECT_EQ(found.layout.tp, 4);
     EXPECT_TRUE(found.layout.zero == 1 || found.layout.zero == 2);
     EXPECT_EQ(found.layout.schedule, spec::ScheduleKind::interleaved);
