@@ -106,6 +106,11 @@ const char* name_of(Collective collective) {
   return names[static_cast<int>(collective)];
 }
 
+const char* name_of(UnitKind kind) {
+  constexpr const char* names[] = {"embedding", "block", "head"};
+  return names[static_cast<int>(kind)];
+}
+
 namespace {
 
 template <class Entries, class Matches>

@@ -28,7 +28,7 @@ struct Company {
   bool operator==(const Company&) const = default;
 };
 
-/// One unit and one micro-batch, in seconds of the slowest of the ranks.
+/// One unit and one micro-batch, in seconds: the mean over the ranks.
 struct UnitTimes {
   UnitKind kind = UnitKind::block;
   std::string shape;  ///< unit_shape()
@@ -94,6 +94,8 @@ struct CollectiveCost {
 CollectiveCost collective_cost(const Message& message, int64_t ranks);
 /// "all_reduce", …
 const char* name_of(Collective collective);
+/// "embedding", "block", "head".
+const char* name_of(UnitKind kind);
 
 /// The entry; nullptr where that was not measured. Of links the one of the collective itself, else
 /// of any, with as many ranks.

@@ -11,13 +11,6 @@
 
 namespace tessera::account {
 
-namespace {
-
-// Places in AxisBytes.
-constexpr size_t kDp = 0, kTp = 1, kPp = 2;
-
-}  // namespace
-
 RankPlan::RankPlan(const spec::RunConfig& config, int64_t rank, AttentionScratch attention_scratch)
     : config_(config),
       attention_scratch_(std::move(attention_scratch)),

@@ -28,6 +28,7 @@ using CategoryBytes = std::array<int64_t, core::kNumCategories>;
 /// Bytes by axis along which ranks talk: data parallelism, to which everything belongs that all
 /// ranks agree on; tensor parallelism; the pipeline. In that order.
 using AxisBytes = std::array<int64_t, 3>;
+inline constexpr size_t kDp = 0, kTp = 1, kPp = 2;
 
 /// A collective that belongs to one of the axes, by its place in AxisBytes.
 struct AxisMessage {

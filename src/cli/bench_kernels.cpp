@@ -22,19 +22,14 @@ struct Options {
   bool json = false;
 };
 
-const char* name_of(account::UnitKind kind) {
-  constexpr const char* names[] = {"embedding", "block", "head"};
-  return names[static_cast<size_t>(kind)];
-}
-
 void print(const account::MachineTimes& machine) {
   fmt::print("{}\n\n{:<10} {:>5} {:>7} {:>11} {:>11} {:>11} {:>11}  shape\n", machine.device,
              "unit", "ranks", "threads", "forward_ms", "backward_ms", "its input", "its weights");
   for (const account::UnitTimes& unit : machine.units) {
     fmt::print("{:<10} {:>5} {:>7} {:>11.3f} {:>11.3f} {:>11.3f} {:>11.3f}  {}\n",
-               name_of(unit.kind), unit.company.ranks, unit.company.threads, 1e3 * unit.forward_s,
-               1e3 * unit.backward_s, 1e3 * unit.backward_input_s, 1e3 * unit.backward_weight_s,
-               unit.shape);
+               account::name_of(unit.kind), unit.company.ranks, unit.company.threads,
+               1e3 * unit.forward_s, 1e3 * unit.backward_s, 1e3 * unit.backward_input_s,
+               1e3 * unit.backward_weight_s, unit.shape);
   }
   fmt::print("\n{:<16} {:>5} {:>7} {:>9} {:>9} {:>9} {:>9}  of a million elements, in ms\n",
              "state", "ranks", "threads", "clear", "norm", "AdamW", "copy");

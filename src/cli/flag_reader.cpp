@@ -7,8 +7,6 @@
 #include <charconv>
 #include <cmath>
 
-#include "spec/text.h"
-
 namespace tessera::cli {
 
 std::optional<double> scaled_number(std::string_view text) {
@@ -34,16 +32,6 @@ std::optional<double> scaled_number(std::string_view text) {
 
 std::string range_text(double least, double most) {
   return fmt::format("from {:g} to {:g}", least, most);
-}
-
-std::vector<std::string_view> split_trimmed(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const size_t end = text.find(separator);
-    parts.push_back(spec::trimmed(text.substr(0, end)));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
 }
 
 std::optional<int64_t> whole_number(std::string_view text) {

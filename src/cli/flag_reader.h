@@ -27,9 +27,6 @@ constexpr double kMostOfAnything = 1e30;
 /// "from 1000 to 1e+30".
 std::string range_text(double least, double most = kMostOfAnything);
 
-/// The parts between separators, without the white space around them.
-std::vector<std::string_view> split_trimmed(std::string_view text, char separator);
-
 /// The whole number that a text is, all of it.
 std::optional<int64_t> whole_number(std::string_view text);
 

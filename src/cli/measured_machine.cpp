@@ -11,7 +11,6 @@
 #include "formats/machine_file.h"
 #include "train/noise_dataset.h"
 #include "train/run_data.h"
-#include "train/run_folder.h"
 
 namespace tessera::cli {
 
@@ -45,7 +44,7 @@ account::MachineTimes machine_times(const MeasuredRun& run, train::MachineBench 
   };
   account::MachineTimes measured =
       train::measure_machine(run.config, bench, *run.dataset, std::move(known));
-  if (!file.empty()) train::write_file_atomically(file, formats::to_json(measured));
+  if (!file.empty()) core::write_atomically(file, formats::to_json(measured));
   return measured;
 }
 

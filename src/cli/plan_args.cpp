@@ -57,7 +57,7 @@ void Reader::read_layout() {
   constexpr std::array<std::string_view, 13> kKeys = {
       "dp", "tp", "pp",       "cp",         "ep",          "zero",     "shard",
       "sp", "v",  "schedule", "accumulate", "micro_batch", "recompute"};
-  for (const std::string_view pair : split_trimmed(text("layout"), ',')) {
+  for (const std::string_view pair : spec::split_trimmed(text("layout"), ',')) {
     const size_t equals = pair.find('=');
     const std::string_view key = spec::trimmed(pair.substr(0, equals));
     if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end() ||
@@ -196,7 +196,7 @@ void Reader::read_pipeline() {
                                               {"full", spec::Recompute::full}},
                                              spec::Recompute::none);
   if (!has("layers-per-stage")) return;
-  for (const std::string_view part : split_trimmed(text("layers-per-stage"), ',')) {
+  for (const std::string_view part : spec::split_trimmed(text("layers-per-stage"), ',')) {
     const std::optional<int64_t> blocks = whole_number(part);
     if (!blocks || *blocks < 0) {
       return add("layers-per-stage", "is no list of whole numbers", "9,8,8,7");
@@ -269,11 +269,6 @@ bool PlanArgs::any_but(const std::set<std::string>& flags) const {
 std::string PlanArgs::given(const std::string& flag) const {
   const auto found = values_.find(flag);
   return found == values_.end() ? "" : found->second;
-}
-
-bool PlanArgs::any() const {
-  return std::any_of(values_.begin(), values_.end(),
-                     [](const auto& entry) { return !entry.second.empty(); });
 }
 
 }  // namespace tessera::cli

@@ -39,9 +39,7 @@ class PlanArgs {
   /// that work. Complete: dp is what tp, cp and pp leave of the devices, and the layout is legal.
   /// Open: --gpus is needed, and the layout has what was said (PlanRequest::says tells), no more.
   PlanRequest read(LayoutFlags layout = LayoutFlags::complete) const;
-  /// Whether any of the flags was given.
-  bool any() const;
-  /// Whether any but these was.
+  /// Whether any but these was given.
   bool any_but(const std::set<std::string>& flags) const;
   /// What was given for a flag; "" where nothing was.
   std::string given(const std::string& flag) const;

@@ -10,7 +10,7 @@ namespace tessera::cli {
 struct PlanConfigOptions {
   int ranks = 0;  ///< of the world, all on this machine; 0: as few as the config's degrees need
   std::string kernels;  ///< a file of `bench kernels`; what it lacks is measured and added to it
-  std::string links;    ///< a file of `bench comm`; without it collectives are measured too
+  std::string links;    ///< a file of `bench comm`, used instead of what was measured; empty: none
   bool json = false;
 };
 

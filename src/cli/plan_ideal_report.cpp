@@ -197,22 +197,14 @@ std::string ideal_text(const PlanRequest& request, const Ideal& ideal, const Pla
 }
 
 Json ideal_json(const PlanRequest& request, const Ideal& ideal, const PlanNotes& notes) {
-  const plan::Traffic& traffic = ideal.traffic;
   const plan::StepTime& time = ideal.time;
-  const TrainingCost cost = training_cost(request, ideal.tokens_per_s);
-  const auto of_tokens = [&](double number) { return request.tokens > 0 ? Json(number) : Json(); };
   Json json = case_json(request);
   json.update({{"ideal", true},
                {"parameters", parameters_of(request, ideal)},
                {"memory_bytes_per_gpu", memory_json(ideal)},
                {"gpu_memory_bytes", ideal.capacity_bytes},
                {"fits", ideal.fits},
-               {"traffic_bytes_per_gpu_per_step",
-                {{"dp", traffic.dp},
-                 {"tp", traffic.tp},
-                 {"pp", traffic.pp},
-                 {"cp", traffic.cp},
-                 {"ep", traffic.ep}}},
+               {"traffic_bytes_per_gpu_per_step", traffic_json(ideal.traffic)},
                {"pipeline",
                 {{"micro_batches", ideal.micro_batches},
                  {"step_ticks", ideal.ticks.step},
@@ -227,18 +219,10 @@ Json ideal_json(const PlanRequest& request, const Ideal& ideal, const PlanNotes&
                  {"optimizer_s", 0},
                  {"step_s", time.step_s}}}});
   json.update(own_json(ideal));
-  json.update({{"flops_per_step", ideal.flops_per_step},
-               {"flops_total", of_tokens(6 * ideal.active * request.tokens)},
-               {"mfu", ideal.mfu},
-               {"hfu", ideal.hfu},
-               {"tokens_per_s", ideal.tokens_per_s},
-               {"train_days", of_tokens(cost.days)},
-               {"gpu_hours", of_tokens(cost.gpu_hours)},
-               {"cost_usd", of_tokens(cost.usd)},
-               {"warnings", warnings_json(notes.warnings)},
-               {"not_run_yet", notes.not_run_yet},
-               {"why", reasons_json(notes.why)},
-               {"not_modelled", notes.not_modelled}});
+  json.update(ending_json(request,
+                          {ideal.flops_per_step, 6 * ideal.active * request.tokens, ideal.mfu,
+                           ideal.hfu, ideal.tokens_per_s},
+                          notes));
   return json;
 }
 

@@ -99,6 +99,21 @@ Json memory_json(const Memory& memory) {
           {"total", memory.total()},       {"logits", memory.logits}};
 }
 
+Json warnings_json(const std::vector<plan::Warning>& warnings) {
+  Json list = Json::array();
+  for (const plan::Warning& warning : warnings) list.push_back(warning.text);
+  return list;
+}
+
+Json reasons_json(const std::vector<plan::Reason>& why) {
+  Json list = Json::array();
+  for (const plan::Reason& reason : why) {
+    list.push_back(
+        {{"quantity", reason.quantity}, {"formula", reason.formula}, {"values", reason.values}});
+  }
+  return list;
+}
+
 }  // namespace
 
 std::string plan_title(const PlanRequest& request) {
@@ -175,30 +190,48 @@ Json parameters_json(const plan::ParameterCounts& counts) {
           {"mlp_per_layer", mlp}};
 }
 
-Json warnings_json(const std::vector<plan::Warning>& warnings) {
-  Json list = Json::array();
-  for (const plan::Warning& warning : warnings) list.push_back(warning.text);
-  return list;
+Json traffic_json(const plan::Traffic& traffic) {
+  return {{"dp", traffic.dp},
+          {"tp", traffic.tp},
+          {"pp", traffic.pp},
+          {"cp", traffic.cp},
+          {"ep", traffic.ep}};
 }
 
-Json reasons_json(const std::vector<plan::Reason>& why) {
-  Json list = Json::array();
-  for (const plan::Reason& reason : why) {
-    list.push_back(
-        {{"quantity", reason.quantity}, {"formula", reason.formula}, {"values", reason.values}});
-  }
-  return list;
+Json step_json(const plan::StepTime& time) {
+  return {{"compute_s", time.compute_s},
+          {"tp_exposed_s", time.tp_exposed_s},
+          {"cp_exposed_s", time.cp_exposed_s},
+          {"ep_exposed_s", time.ep_exposed_s},
+          {"dp_exposed_s", time.dp_exposed_s},
+          {"pp_bubble_s", time.pp_bubble_s},
+          {"optimizer_s", time.optimizer_s},
+          {"overhead_s", time.overhead_s},
+          {"step_s", time.step_s}};
+}
+
+Json ending_json(const PlanRequest& request, const PlanRates& rates, const PlanNotes& notes) {
+  const TrainingCost cost = training_cost(request, rates.tokens_per_s);
+  const auto of_tokens = [&](double number) { return request.tokens > 0 ? Json(number) : Json(); };
+  return {{"flops_per_step", rates.flops_per_step},
+          {"flops_total", of_tokens(rates.flops_total)},
+          {"mfu", rates.mfu},
+          {"hfu", rates.hfu},
+          {"tokens_per_s", rates.tokens_per_s},
+          {"train_days", of_tokens(cost.days)},
+          {"gpu_hours", of_tokens(cost.gpu_hours)},
+          {"cost_usd", of_tokens(cost.usd)},
+          {"warnings", warnings_json(notes.warnings)},
+          {"not_run_yet", notes.not_run_yet},
+          {"why", reasons_json(notes.why)},
+          {"not_modelled", notes.not_modelled}};
 }
 
 Json plan_json(const PlanRequest& request, const Estimate& estimate, const PlanNotes& notes) {
   const Case& run = request.run;
-  const plan::Traffic& traffic = estimate.traffic;
-  const plan::StepTime& time = estimate.time;
   const plan::Ticks ticks = plan::ticks_of(run.layout, estimate.micro_batches);
-  const TrainingCost cost = training_cost(request, estimate.tokens_per_s);
   Json ranks = Json::array();
   for (const Memory& memory : estimate.memory) ranks.push_back(memory_json(memory));
-  const auto of_tokens = [&](double number) { return request.tokens > 0 ? Json(number) : Json(); };
   const double tokens_of_step =
       static_cast<double>(run.recipe.global_batch) * static_cast<double>(run.recipe.seq_len);
   Json json = case_json(request);
@@ -209,40 +242,19 @@ Json plan_json(const PlanRequest& request, const Estimate& estimate, const PlanN
        {"worst_pipeline_rank", estimate.worst_rank},
        {"gpu_memory_bytes", run.cluster.device.memory_bytes},
        {"fits", estimate.fits},
-       {"traffic_bytes_per_gpu_per_step",
-        {{"dp", traffic.dp},
-         {"tp", traffic.tp},
-         {"pp", traffic.pp},
-         {"cp", traffic.cp},
-         {"ep", traffic.ep}}},
+       {"traffic_bytes_per_gpu_per_step", traffic_json(estimate.traffic)},
        {"pipeline",
         {{"micro_batches", estimate.micro_batches},
          {"step_ticks", ticks.step},
          {"busy_ticks", ticks.busy},
          {"bubble_fraction", estimate.bubble_fraction},
          {"bubble_over_useful", estimate.bubble_fraction / (1 - estimate.bubble_fraction)}}},
-       {"time",
-        {{"compute_s", time.compute_s},
-         {"tp_exposed_s", time.tp_exposed_s},
-         {"cp_exposed_s", time.cp_exposed_s},
-         {"ep_exposed_s", time.ep_exposed_s},
-         {"dp_exposed_s", time.dp_exposed_s},
-         {"pp_bubble_s", time.pp_bubble_s},
-         {"optimizer_s", time.optimizer_s},
-         {"overhead_s", time.overhead_s},
-         {"step_s", time.step_s}}},
-       {"flops_per_step", estimate.model_flops},
-       {"flops_total", of_tokens(estimate.model_flops * request.tokens / tokens_of_step)},
-       {"mfu", estimate.mfu},
-       {"hfu", estimate.hfu},
-       {"tokens_per_s", estimate.tokens_per_s},
-       {"train_days", of_tokens(cost.days)},
-       {"gpu_hours", of_tokens(cost.gpu_hours)},
-       {"cost_usd", of_tokens(cost.usd)},
-       {"warnings", warnings_json(notes.warnings)},
-       {"not_run_yet", notes.not_run_yet},
-       {"why", reasons_json(notes.why)},
-       {"not_modelled", notes.not_modelled}});
+       {"time", step_json(estimate.time)}});
+  json.update(
+      ending_json(request,
+                  {estimate.model_flops, estimate.model_flops * request.tokens / tokens_of_step,
+                   estimate.mfu, estimate.hfu, estimate.tokens_per_s},
+                  notes));
   return json;
 }
 

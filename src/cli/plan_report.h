@@ -31,9 +31,20 @@ nlohmann::ordered_json plan_json(const PlanRequest& request, const plan::Estimat
 /// Parts that the textbook's report has too.
 nlohmann::ordered_json case_json(const PlanRequest& request);
 nlohmann::ordered_json parameters_json(const plan::ParameterCounts& counts);
-/// Their texts.
-nlohmann::ordered_json warnings_json(const std::vector<plan::Warning>& warnings);
-nlohmann::ordered_json reasons_json(const std::vector<plan::Reason>& why);
+nlohmann::ordered_json traffic_json(const plan::Traffic& traffic);
+/// The figures with which a plan of either kind ends.
+struct PlanRates {
+  double flops_per_step = 0;
+  double flops_total = 0;  ///< for the tokens asked for
+  double mfu = 0, hfu = 0;
+  double tokens_per_s = 0;
+};
+/// These, what the training on the tokens asked for takes (null: none were), and the notes.
+nlohmann::ordered_json ending_json(const PlanRequest& request, const PlanRates& rates,
+                                   const PlanNotes& notes);
+
+/// The parts of a step, every one, for other reports too.
+nlohmann::ordered_json step_json(const plan::StepTime& time);
 /// Warnings, what the engine does not run, the reasons, and what is not modelled.
 std::string notes_text(const PlanNotes& notes);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cli/plan_report.h"
 #include "plan/not_run_yet.h"
 #include "plan/text.h"
 
@@ -19,6 +20,11 @@ using plan::Rejected;
 using plan::Rejection;
 using plan::SearchResult;
 using plan::SearchSpace;
+
+std::string title(const SearchSpace& space) {
+  return fmt::format("{} on {} x {}, {} sequences of {} tokens\n", space.model.name, space.devices,
+                     space.cluster.device.name, space.recipe.global_batch, space.recipe.seq_len);
+}
 
 double bytes_of(const Found& found) {
   return found.estimate.memory[found.estimate.worst_rank].total();
@@ -133,16 +139,7 @@ Json found_json(const SearchSpace& space, const Found& found) {
           {"memory_bytes_per_gpu", bytes_of(found)},
           {"micro_batches", found.estimate.micro_batches},
           {"bubble_fraction", found.estimate.bubble_fraction},
-          {"time",
-           {{"compute_s", time.compute_s},
-            {"tp_exposed_s", time.tp_exposed_s},
-            {"cp_exposed_s", time.cp_exposed_s},
-            {"ep_exposed_s", time.ep_exposed_s},
-            {"dp_exposed_s", time.dp_exposed_s},
-            {"pp_bubble_s", time.pp_bubble_s},
-            {"optimizer_s", time.optimizer_s},
-            {"overhead_s", time.overhead_s},
-            {"step_s", time.step_s}}},
+          {"time", step_json(time)},
           {"against", terms_json(found.against)},
           {"not_run_yet", plan::not_run_yet(space.at(found.layout))}};
 }
@@ -163,10 +160,9 @@ Json sensitivity_json(const plan::Sensitivity& sensitivity) {
 }  // namespace
 
 std::string search_text(const SearchSpace& space, const SearchResult& result, double seconds) {
-  std::string text = fmt::format(
-      "{} on {} x {}, {} sequences of {} tokens\n{} layouts in {}, {} of them simulated\n\n",
-      space.model.name, space.devices, space.cluster.device.name, space.recipe.global_batch,
-      space.recipe.seq_len, result.candidates, plan::time_text(seconds), result.timed);
+  std::string text =
+      title(space) + fmt::format("{} layouts in {}, {} of them simulated\n\n", result.candidates,
+                                 plan::time_text(seconds), result.timed);
   text += result.best.empty() ? "no layout fits in memory\n" : best_text(result);
   return text + rejected_text(result) + sensitivity_text(result);
 }
@@ -200,9 +196,7 @@ Json search_json(const SearchSpace& space, const SearchResult& result, double se
 
 std::string advice_text(const SearchSpace& space, const SearchResult& result,
                         const plan::Advice& advice) {
-  std::string text =
-      fmt::format("{} on {} x {}, {} sequences of {} tokens\n\n", space.model.name, space.devices,
-                  space.cluster.device.name, space.recipe.global_batch, space.recipe.seq_len);
+  std::string text = title(space) + '\n';
   int number = 0;
   for (const plan::AdviceStep& step : advice.steps) {
     text += fmt::format("{}. {} {}.\n   {}.\n   {}\n", ++number, step.question,

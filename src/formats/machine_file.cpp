@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -21,12 +22,7 @@ using account::UnitTimes;
 using core::ConfigError;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kKindNames[] = {"embedding", "block", "head"};
 constexpr int kVersion = 1;
-
-const char* name_of(UnitKind kind) {
-  return kKindNames[static_cast<size_t>(kind)];
-}
 
 /// A field of an entry and its key: one list for reading and writing.
 template <class Entry>
@@ -114,10 +110,12 @@ void add(Json& json, const Entry& entry, const Seconds<Entry> (&fields)[N]) {
 UnitTimes unit_of(const Reader& entry) {
   UnitTimes unit;
   const std::string kind = entry.text("kind");
-  size_t number = 0;
-  while (number < std::size(kKindNames) && kind != kKindNames[number]) ++number;
-  if (number == std::size(kKindNames)) throw entry.refusal("kind", "embedding, block or head");
-  unit.kind = static_cast<UnitKind>(number);
+  const auto known = std::find_if(std::begin(account::kUnitKinds), std::end(account::kUnitKinds),
+                                  [&](UnitKind each) { return kind == account::name_of(each); });
+  if (known == std::end(account::kUnitKinds)) {
+    throw entry.refusal("kind", "embedding, block or head");
+  }
+  unit.kind = *known;
   unit.shape = entry.text("shape");
   unit.company = {entry.count("ranks"), entry.count("threads")};
   entry.read(unit, kUnitSeconds);
@@ -146,7 +144,7 @@ LinkTimes link_of(const Reader& entry) {
 std::string to_json(const MachineTimes& machine) {
   Json units = Json::array(), states = Json::array(), links = Json::array();
   for (const UnitTimes& unit : machine.units) {
-    units.push_back({{"kind", name_of(unit.kind)},
+    units.push_back({{"kind", account::name_of(unit.kind)},
                      {"shape", unit.shape},
                      {"ranks", unit.company.ranks},
                      {"threads", unit.company.threads}});

@@ -22,16 +22,6 @@ constexpr std::array<std::string_view, 2> kLaterKeys = {"cp", "ep"};
 constexpr int64_t kMostRanks = 1 << 20;  // of an axis: the product of three fits in 64 bits
 constexpr size_t kMostLayouts = 1000;    // of a matrix
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const size_t end = text.find(separator);
-    parts.push_back(trimmed(text.substr(0, end)));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
 bool read_count(std::string_view text, int64_t& value, int64_t least = 1,
                 int64_t most = std::numeric_limits<int64_t>::max()) {
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -132,7 +122,7 @@ void check_together(const Layout& layout, std::string_view text,
 void add_key(std::string_view key, std::string_view values, std::vector<Layout>& layouts,
              std::vector<Violation>& violations) {
   std::vector<std::string_view> good;
-  for (const std::string_view value : split(values, '|')) {
+  for (const std::string_view value : split_trimmed(values, '|')) {
     Layout scratch;
     Violation violation = read_pair(key, value, scratch);
     if (violation.why.empty()) {
@@ -162,7 +152,7 @@ void add_key(std::string_view key, std::string_view values, std::vector<Layout>&
 std::vector<Layout> read_matrix(std::string_view text, std::vector<Violation>& violations) {
   std::vector<Layout> layouts(1);
   std::vector<std::string_view> seen;
-  for (std::string_view pair : split(text, ',')) {
+  for (std::string_view pair : split_trimmed(text, ',')) {
     const size_t equals = pair.find('=');
     if (equals == std::string_view::npos) {
       violations.push_back({"layout", std::string(pair), "is not key=value", "dp=2", "--layouts"});
@@ -185,7 +175,7 @@ std::vector<Layout> read_matrix(std::string_view text, std::vector<Violation>& v
 
 LayoutList parse_layouts(std::string_view text) {
   LayoutList list;
-  for (std::string_view part : split(text, ';')) {
+  for (std::string_view part : split_trimmed(text, ';')) {
     if (part.empty()) continue;
     const std::vector<Layout> layouts = read_matrix(part, list.violations);
     list.layouts.insert(list.layouts.end(), layouts.begin(), layouts.end());

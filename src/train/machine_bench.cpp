@@ -41,9 +41,9 @@ class Measurement {
       : config_(config), bench_(bench), dataset_(dataset), machine_(machine) {}
 
   void run(comm::Communicator& comm) {
-    if (bench_.units) measure_units(comm);
-    if (bench_.units) measure_state(comm);
-    if (bench_.links) measure_links(comm);
+    measure_units(comm);
+    measure_state(comm);
+    measure_links(comm);
   }
 
  private:

@@ -12,10 +12,8 @@ namespace tessera::train {
 
 /// What to measure for a step of a config, and how.
 struct MachineBench {
-  int ranks = 1;      ///< of the world, all on this machine
-  int threads = 1;    ///< of each
-  bool units = true;  ///< units of the model and the state
-  bool links = true;  ///< collectives over the groups of the mesh
+  int ranks = 1;    ///< of the world, all on this machine
+  int threads = 1;  ///< of each
   BenchEffort effort;
   /// Told what is about to be measured; may be empty.
   std::function<void(const std::string& what)> on_progress;

@@ -68,12 +68,13 @@ double over_ranks(comm::Communicator& comm, double seconds) {
 /// the first call is left out.
 void repeat(comm::Communicator& comm, const BenchEffort& effort,
             const std::function<void(bool counts)>& once) {
+  constexpr int kMost = 1000;  // of what takes microseconds
   once(false);
   const Stopwatch total;
   for (int done = 0;; ++done) {
     // One rank's clock for all: they do the same number of calls.
     int64_t goes_on =
-        done < effort.repetitions || (done < 1000 && total.seconds() < effort.seconds) ? 1 : 0;
+        done < effort.repetitions || (done < kMost && total.seconds() < effort.seconds) ? 1 : 0;
     comm.broadcast(View{&goes_on, core::DType::i64, {1}}, 0);
     if (goes_on == 0) return;
     comm.barrier();
