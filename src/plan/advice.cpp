@@ -263,14 +263,13 @@ class Adviser {
     return settled || (waits < kHurts && trial.fastest->recompute != spec::Recompute::full);
   }
 
-  /// Widest first that has a node's fast links, then the least that fits.
+  /// Those that stay inside a node, ascending.
   std::vector<int64_t> tensor_degrees() const {
     std::vector<int64_t> degrees;
     for (const int64_t tp : divisors(space_.devices)) {
       Layout layout;
       layout.tp = tp;
       if (tp == 1 || tp > space_.cluster.devices_per_node) continue;
-      layout.dp = 1;
       if (mistakes(space_.model, space_.recipe, layout).empty()) {
         degrees.push_back(tp);
       }

@@ -24,12 +24,13 @@ class Fit {
   /// Rows whose prediction a constant does not touch need no new estimate, but which they are is
   /// not known: all of them are made again.
   double objective() const {
+    constexpr double kFar = 0.15;
     double sum = 0;
     for (const FittedRow& row : rows_) {
       const double predicted = estimate(row.run, constants_).time.step_s;
       const double error = std::abs(std::log(predicted / row.published_s));
-      // What is off by a quarter costs more than in proportion: the worst row matters too.
-      sum += row.weight * (error + 2 * std::max(0.0, error - 0.15));
+      // What is far off costs more than in proportion: the worst row matters too.
+      sum += row.weight * (error + 2 * std::max(0.0, error - kFar));
     }
     return sum / weight_ + distance();
   }

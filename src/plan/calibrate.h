@@ -25,9 +25,10 @@ struct Calibration {
 
 /// Moves one constant after another, as long as that lowers the objective: a pattern search
 /// (Hooke and Jeeves 1961), deterministic. The objective is the mean over the fitted rows
-/// (is_fitted) of the absolute logarithm of predicted over published step time, rows of one node
-/// counting half and those of a source with n of them 1/√n each, and a little for the distance of
-/// the constants from where they began, which leaves alone what no row decides.
+/// (is_fitted) of the absolute logarithm of predicted over published step time, three times as
+/// steep past 0.15; rows of one node count half and those of a source with n of them 1/√n each. A
+/// little is added for the distance of the constants from where they began, which leaves alone what
+/// no row decides.
 Calibration calibrate(const std::vector<PublishedRun>& runs, const Constants& start,
                       const CalibrationOptions& options = {});
 

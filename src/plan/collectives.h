@@ -3,8 +3,8 @@
 // Seconds that a collective takes on a network of two levels. A group's ranks are spread over
 // nodes, so many on each; all groups of an axis talk at once, every device over its own share of
 // the links. Bytes are those of account/traffic.h: what a ring sends (Thakur et al. 2005), with the
-// slower of the two levels as its speed. A gather or scatter takes as many hops as there are ranks;
-// a sum that is small goes up and down a tree over the nodes.
+// slower of the two levels as its speed. Between nodes a gather or scatter takes as many hops as
+// there are ranks; a sum that is small goes up and down a tree over the nodes.
 
 #include <cstdint>
 

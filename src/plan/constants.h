@@ -31,9 +31,9 @@ struct Constants {
 
   double misaligned = 0.3;            ///< time added to a product whose width does not divide by 64
   double odd_head = 0.5;              ///< to attention with heads that do not divide by 8
-  double collective_s = 20e-6;        ///< of a collective inside a node, besides its bytes
-  double inter_collective_s = 50e-6;  ///< of one that leaves it, and log2 of its nodes times it
-  double hop_s = 6e-6;         ///< of one step of a ring, of which a gather takes as many as ranks
+  double collective_s = 20e-6;        ///< of any collective, besides its bytes
+  double inter_collective_s = 50e-6;  ///< more, for each level of a tree over the nodes
+  double hop_s = 6e-6;         ///< of a step of a ring over nodes: a gather has one less than ranks
   double launch_s = 4e-6;      ///< of a product on the device, besides its work
   double host_s = 20e-6;       ///< in which the host starts a kernel: many small ones wait for it
   double checkpoint_s = 5e-3;  ///< that a layer waits where a stack waits at checkpoints

@@ -5,6 +5,7 @@
 
 #include "plan/emit_systems.h"
 #include "plan/not_run_yet.h"
+#include "spec/options.h"
 
 namespace tessera::plan {
 
@@ -53,18 +54,22 @@ std::vector<std::string> heading(const Case& run) {
 
 namespace {
 
-std::string emit_tessera(const Case& run) {
-  const Layout& layout = run.layout;
+/// What it is for, and what of it does not run.
+std::string head_of(const Case& run) {
   std::string text;
   for (const std::string& line : heading(run)) text += "# " + line + '\n';
   text += "# Planned for data.seq_len = " + std::to_string(run.recipe.seq_len) + ".\n";
   const std::vector<std::string> missing = not_run_on_a_host(run);
-  if (!missing.empty()) {
-    text += "#\n# NOT RUNNABLE AS IT IS. The engine of this version does not have:\n";
-    for (const std::string& what : missing) text += "#   " + what + '\n';
-    text +=
-        "# Keys for it are commented out below, or there are none: what is left is another plan.\n";
-  }
+  if (missing.empty()) return text;
+  text += "#\n# NOT RUNNABLE AS IT IS. The engine of this version does not have:\n";
+  for (const std::string& what : missing) text += "#   " + what + '\n';
+  return text +
+         "# Keys for it are commented out below, or there are none: what is left is another plan.\n";
+}
+
+std::string emit_tessera(const Case& run) {
+  const Layout& layout = run.layout;
+  std::string text = head_of(run);
   const auto key = [&](const char* name, const std::string& value) {
     text += std::string(name) + " = " + value + '\n';
   };
@@ -102,9 +107,8 @@ std::string emit_tessera(const Case& run) {
   if (layout.cp > 1) absent("context_parallel_degree = " + std::to_string(layout.cp));
   if (layout.ep > 1) absent("expert_parallel_degree = " + std::to_string(layout.ep));
 
-  constexpr const char* kModes[] = {"\"none\"", "\"selective\"", "\"full\""};
   text += "\n[activation_checkpoint]\n";
-  key("mode", kModes[static_cast<size_t>(layout.recompute)]);
+  key("mode", '"' + std::string(spec::name_of(layout.recompute)) + '"');
   return text;
 }
 

@@ -1,5 +1,7 @@
 #include "plan/emit_systems.h"
 
+#include "spec/options.h"
+
 namespace tessera::plan {
 
 namespace {
@@ -36,7 +38,7 @@ std::vector<std::string> remarks_of(const Case& run) {
         ", k=" + std::to_string(run.model.experts->top_k) + ')');
   }
   if (layout.recompute != spec::Recompute::none) {
-    add(std::string(layout.recompute == spec::Recompute::full ? "full" : "selective") +
+    add(std::string(spec::name_of(layout.recompute)) +
         " recomputation is the model's: wrap blocks in "
         "deepspeed.checkpointing.checkpoint, or model.gradient_checkpointing_enable()");
   }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "plan/emit_systems.h"
+#include "spec/options.h"
 
 namespace tessera::plan {
 
@@ -111,9 +112,8 @@ class Toml {
   }
 
   void activation_checkpoint() {
-    constexpr const char* kModes[] = {"\"none\"", "\"selective\"", "\"full\""};
     text_ += "\n[activation_checkpoint]\n";
-    key("mode", kModes[static_cast<size_t>(layout_.recompute)]);
+    key("mode", '"' + std::string(spec::name_of(layout_.recompute)) + '"');
     if (layout_.recompute == spec::Recompute::selective) key("selective_ac_option", "\"op\"");
   }
 

@@ -1,7 +1,6 @@
 #include "plan/engine_step.h"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "account/rank_plan.h"
@@ -14,13 +13,14 @@ namespace tessera::plan {
 namespace {
 
 using account::ActionTimes;
+using account::kDp;
+using account::kPp;
+using account::kTp;
 using account::Purpose;
 using account::RankPlan;
 using account::StagePart;
 using account::UnitKind;
 using account::UnitTimes;
-
-constexpr size_t kDp = 0, kTp = 1, kPp = 2;
 
 ActionTimes operator+(const ActionTimes& a, const ActionTimes& b) {
   return {a.forward + b.forward, a.backward + b.backward, a.backward_input + b.backward_input,

@@ -47,7 +47,7 @@ Estimate estimate(const Case& run, const Constants& constants, const EstimateOpt
                 static_cast<double>(run.cluster.device.memory_bytes);
   result.traffic = traffic(run);
   result.micro_batches = num_micro_batches(run.recipe, run.layout);
-  result.time = step_time(run, constants, options.simulate);
+  result.time = step_time(run, constants);
   const double pipeline = result.time.compute_s + result.time.pp_bubble_s;
   result.bubble_fraction = pipeline > 0 ? result.time.pp_bubble_s / pipeline : 0;
   const StepFlops flops = step_flops(run);

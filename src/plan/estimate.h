@@ -1,7 +1,7 @@
 #pragma once
 
-// What a layout takes, predicted: memory, traffic, the pipeline, time. The entry point of the
-// planner: search, advice, validation and the verbs all call estimate().
+// What a layout takes, predicted: memory, traffic, the pipeline, time. estimate() is the entry
+// point of the planner: advice, validation and the verbs call it, and a search for what it returns.
 
 #include <array>
 #include <cstdint>
@@ -84,14 +84,11 @@ struct Estimate {
   double hfu = 0;
   double tokens_per_s = 0;
   std::vector<Reason> why;                ///< where `explain` was asked for
-  std::vector<std::string> not_modelled;  ///< of this case
+  std::vector<std::string> not_modelled;  ///< of this case, where `explain` was asked for
 };
 
 struct EstimateOptions {
   bool explain = false;
-  /// The schedule is simulated, action by action; or its closed form is taken, which a search
-  /// uses for what it will not keep.
-  bool simulate = true;
 };
 
 /// `run` is legal (mistakes() found nothing). Pure, deterministic, safe in several threads.

@@ -15,6 +15,10 @@ std::string term(double number) {
   return number_text(number, 6);
 }
 
+std::string ring_text(const std::string& bytes, int64_t ranks) {
+  return expression("(", ranks, " - 1) / ", ranks, " * ", bytes);
+}
+
 std::vector<Reason> explain(const Case& run, const Constants& constants, const Estimate& estimate) {
   Reasons reasons;
   explain_parameters(run, reasons);

@@ -113,10 +113,6 @@ class IdealReasons {
                  expression(memory.state(), " + ", memory.activations), memory.total());
   }
 
-  std::string ring(const std::string& bytes, int64_t ranks) const {
-    return expression("(", ranks, " - 1) / ", ranks, " * ", bytes);
-  }
-
   void explain_dp() {
     const std::string gradients =
         expression(ideal_.parameters_per_device, " * ", ideal_.bytes.gradient);
@@ -124,14 +120,14 @@ class IdealReasons {
         expression(ideal_.parameters_per_device, " * ", ideal_.bytes.weight);
     const int64_t data = layout_.dp * layout_.cp, shards = layout_.shards();
     std::string formula = "all-reduce by a ring: 2 (n - 1) / n * gradients";
-    std::string values = expression("2 * ", ring(gradients, data));
+    std::string values = expression("2 * ", ring_text(gradients, data));
     if (layout_.zero > 0) {
       formula = "reduce-scatter of gradients + " +
                 std::string(layout_.zero == 3 ? "2 gathers" : "a gather") +
                 " of weights, (n - 1) / n each, + all-reduce between shard groups";
-      values = expression(ring(gradients, shards), " + ", layout_.zero == 3 ? 2 : 1, " * ",
-                          ring(weights, shards), " + 2 * ",
-                          ring(expression(gradients, " / ", shards), data / shards));
+      values = expression(ring_text(gradients, shards), " + ", layout_.zero == 3 ? 2 : 1, " * ",
+                          ring_text(weights, shards), " + 2 * ",
+                          ring_text(expression(gradients, " / ", shards), data / shards));
     }
     reasons_.add("traffic_bytes_per_gpu_per_step.dp", formula,
                  whole() ? values : expression(ideal_.traffic.dp), ideal_.traffic.dp);
@@ -147,7 +143,8 @@ class IdealReasons {
         ideal_.micro_batches, " * ", run_.model.dense.num_hidden_layers, " / ", layout_.pp, " * ");
     const bool full = layout_.recompute == spec::Recompute::full;
     if (traffic.tp > 0) {
-      const std::string of_layer = expression(full ? 6 : 4, " * 2 * ", ring(stream, layout_.tp));
+      const std::string of_layer =
+          expression(full ? 6 : 4, " * 2 * ", ring_text(stream, layout_.tp));
       reasons_.add("layer.tp.bytes", "all-reduces of a layer * 2 (t - 1) / t * s b h * bytes",
                    of_layer, ideal_.layer.all_reduces.bytes);
       reasons_.add("traffic_bytes_per_gpu_per_step.tp", "micro-batches * L/p * those of a layer",
@@ -169,18 +166,18 @@ class IdealReasons {
                      stream_bytes(run_.recipe));
       reasons_.add("traffic_bytes_per_gpu_per_step.cp",
                    "micro-batches * L/p * ways through a layer * (c - 1) / c * keys and values",
-                   expression(layers, full ? 4 : 3, " * ", ring(keys_values, layout_.cp)),
+                   expression(layers, full ? 4 : 3, " * ", ring_text(keys_values, layout_.cp)),
                    traffic.cp);
     }
     if (traffic.ep > 0) {
-      reasons_.add(
-          "traffic_bytes_per_gpu_per_step.ep",
-          "micro-batches * layers with experts / p * 4 exchanges * (e - 1) / e * copies",
-          expression(ideal_.micro_batches, " * ", run_.model.layers_with_experts(), " / ",
-                     layout_.pp, " * 4 * ",
-                     ring(expression(stream, " * ", run_.model.experts->top_k, " / ", layout_.tp),
-                          layout_.ep)),
-          traffic.ep);
+      reasons_.add("traffic_bytes_per_gpu_per_step.ep",
+                   "micro-batches * layers with experts / p * 4 exchanges * (e - 1) / e * copies",
+                   expression(ideal_.micro_batches, " * ", run_.model.layers_with_experts(), " / ",
+                              layout_.pp, " * 4 * ",
+                              ring_text(expression(stream, " * ", run_.model.experts->top_k, " / ",
+                                                   layout_.tp),
+                                        layout_.ep)),
+                   traffic.ep);
     }
   }
 
@@ -219,7 +216,9 @@ class IdealReasons {
                             " * ", peak, ")"),
                  ideal_.mfu);
     reasons_.add("hfu", "the same, a second forward counted where everything is recomputed",
-                 expression(ideal_.mfu, " * ", ideal_.hfu / ideal_.mfu), ideal_.hfu);
+                 layout_.recompute == spec::Recompute::full ? expression(ideal_.mfu, " * 4 / 3")
+                                                            : expression(ideal_.mfu),
+                 ideal_.hfu);
   }
 
   const IdealCase& given_;

@@ -56,7 +56,7 @@ class States {
 
 /// Micro-batches of a stage that the rank keeps at once: those of the schedule itself. Past a few
 /// times the ranks, more micro-batches do not add to it but in GPipe.
-double chunks_in_flight(const Case& run, int64_t rank) {
+double chunks_of_schedule(const Case& run, int64_t rank) {
   const Layout& layout = run.layout;
   const int64_t micro_batches = num_micro_batches(run.recipe, layout);
   if (layout.pp == 1) return 1;
@@ -82,8 +82,8 @@ void explain_activations(const Case& run, const Memory& memory, size_t rank, Rea
   reasons.add("memory_bytes_per_gpu.activations",
               "kept of a micro-batch in a stage * kept at once by the schedule + working memory of "
               "a layer + logits",
-              expression(of_stage, " * ", chunks_in_flight(run, static_cast<int64_t>(rank)), " + ",
-                         working, " + ", memory.logits),
+              expression(of_stage, " * ", chunks_of_schedule(run, static_cast<int64_t>(rank)),
+                         " + ", working, " + ", memory.logits),
               memory.activations);
   if (memory.logits > 0) {
     const double tokens = static_cast<double>(run.layout.micro_batch * run.recipe.seq_len) /
@@ -94,6 +94,22 @@ void explain_activations(const Case& run, const Memory& memory, size_t rank, Rea
                            run.layout.tp, " * ", run.stack.logit_bytes),
                 memory.logits);
   }
+}
+
+void explain_gathered(const Case& run, const LocalParameters& local, const StateBytes& bytes,
+                      double gathered, Reasons& reasons) {
+  const Layout& layout = run.layout;
+  std::string stays = "0";
+  if (!layout.reshard_after_forward) {
+    stays = layout.pp == 1
+                ? expression(local.dense, " * ", bytes.weight)
+                : expression(local.dense, " * (", bytes.weight, " + ", bytes.gradient, ")");
+  }
+  reasons.add("memory_bytes_per_gpu.gathered",
+              "largest layer * (2 weights + a gradient) + embedding or head + what stays whole",
+              expression(local.largest_unit, " * (2 * ", bytes.weight, " + ", bytes.gradient,
+                         ") + ", local.largest_edge, " * ", bytes.weight, " + ", stays),
+              gathered);
 }
 
 }  // namespace
@@ -148,17 +164,7 @@ void explain_memory(const Case& run, const Estimate& estimate, Reasons& reasons)
   states.add("optimizer", bytes.optimizer, 1, memory.optimizer);
   explain_activations(run, memory, rank, reasons);
   const std::string prefix = "memory_bytes_per_gpu.";
-  if (memory.gathered > 0) {
-    const double edge = local.largest_edge * bytes.weight;
-    const double unit = local.largest_unit * (2 * bytes.weight + bytes.gradient);
-    const double stays = memory.gathered - edge - unit;
-    reasons.add(
-        prefix + "gathered",
-        "largest layer * (2 weights + a gradient) + embedding or head + what stays whole",
-        expression(local.largest_unit, " * (2 * ", bytes.weight, " + ", bytes.gradient, ") + ",
-                   local.largest_edge, " * ", bytes.weight, " + ", std::max(stays, 0.0)),
-        memory.gathered);
-  }
+  if (memory.gathered > 0) explain_gathered(run, local, bytes, memory.gathered, reasons);
   if (memory.communication > 0) {
     reasons.add(
         prefix + "communication",

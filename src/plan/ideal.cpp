@@ -13,11 +13,6 @@ double real(int64_t number) {
   return static_cast<double>(number);
 }
 
-/// What each of so many ranks sends of a buffer in an all-gather or a reduce-scatter by a ring.
-double ring(double bytes, int64_t ranks) {
-  return ranks > 1 ? real(ranks - 1) / real(ranks) * bytes : 0;
-}
-
 /// The sums that the parts below are made of.
 class Paper {
  public:
@@ -158,11 +153,11 @@ class Paper {
     const double gradients = trained * result_.bytes.gradient;
     const double weights = trained * result_.bytes.weight;
     const int64_t ranks = layout_.dp * layout_.cp, shards = layout_.shards();
-    double bytes = 2 * ring(gradients, ranks);
+    double bytes = 2 * ring_bytes(gradients, ranks);
     if (layout_.zero > 0) {
       const double gathers = layout_.zero == 3 ? 2 : 1;
-      bytes = ring(gradients, shards) + gathers * ring(weights, shards) +
-              2 * ring(gradients / real(shards), ranks / shards);
+      bytes = ring_bytes(gradients, shards) + gathers * ring_bytes(weights, shards) +
+              2 * ring_bytes(gradients / real(shards), ranks / shards);
     }
     result_.dp = transfer(bytes, groups_.dp.nodes() > 1);
     result_.traffic.dp = bytes;
@@ -174,7 +169,7 @@ class Paper {
     const double layers = real(run_.model.dense.num_hidden_layers) / real(layout_.pp);
     const double sums = layout_.recompute == spec::Recompute::full ? 6 : 4;
     const bool tp_leaves = groups_.tp.nodes() > 1;
-    const double of_layer = sums * 2 * ring(stream, layout_.tp);
+    const double of_layer = sums * 2 * ring_bytes(stream, layout_.tp);
     result_.tp = transfer(m * layers * of_layer, tp_leaves);
     result_.traffic.tp = result_.tp.bytes;
     add_layer(of_layer, tp_leaves);
@@ -191,12 +186,12 @@ class Paper {
       const double keys_values = real(layout_.micro_batch * run_.recipe.seq_len) *
                                  real(2 * config.num_key_value_heads * config.head_dim) /
                                  real(layout_.tp) * stream_bytes(run_.recipe);
-      result_.traffic.cp = m * layers * (sums == 6 ? 4 : 3) * ring(keys_values, layout_.cp);
+      result_.traffic.cp = m * layers * (sums == 6 ? 4 : 3) * ring_bytes(keys_values, layout_.cp);
     }
     if (layout_.ep > 1) {
       const double sparse = real(run_.model.layers_with_experts()) / real(layout_.pp);
       const double copies = stream * real(run_.model.experts->top_k) / real(layout_.tp);
-      result_.traffic.ep = m * sparse * 4 * ring(copies, layout_.ep);
+      result_.traffic.ep = m * sparse * 4 * ring_bytes(copies, layout_.ep);
     }
   }
 

@@ -62,7 +62,7 @@ struct Ideal {
   double tokens_per_s = 0;
 };
 
-/// `ideal.run` is legal. What follows from a shape is 0 where there is none.
+/// `given.run` is legal. What follows from a shape is 0 where there is none.
 Ideal ideal(const IdealCase& given);
 
 /// A device's memory in powers of ten, as it is named: 80 GiB are 80e9.

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "plan/text.h"
+#include "spec/nearest.h"
+#include "spec/options.h"
 
 namespace tessera::plan {
 
@@ -27,7 +28,7 @@ std::string to_string(const Layout& layout) {
   if (layout.zero > 0 && layout.shard > 0) add("shard", std::to_string(layout.shard));
   add("micro_batch", std::to_string(layout.micro_batch));
   if (layout.recompute != spec::Recompute::none) {
-    add("recompute", layout.recompute == spec::Recompute::full ? "full" : "selective");
+    add("recompute", std::string(spec::name_of(layout.recompute)));
   }
   return text;
 }
@@ -41,17 +42,11 @@ namespace {
 
 /// The divisors of `number` next to `value`, for a message.
 std::string nearest_divisors(int64_t number, int64_t value) {
-  int64_t below = 1, above = number;
-  for (int64_t divisor = 1; divisor <= number; ++divisor) {
-    if (number % divisor != 0) continue;
-    if (divisor <= value) below = divisor;
-    if (divisor >= value) {
-      above = divisor;
-      break;
-    }
+  std::vector<std::string> words;
+  for (const int64_t divisor : spec::nearest_divisors(number, value)) {
+    words.push_back(std::to_string(divisor));
   }
-  return below == above ? std::to_string(below)
-                        : std::to_string(below) + " or " + std::to_string(above);
+  return spec::join_or(words);
 }
 
 class Checker {

@@ -12,7 +12,7 @@ namespace tessera::plan {
 
 namespace {
 
-/// State of parameters that `sharers` ranks hold alike.
+/// State of parameters, from each stage of ZeRO on cut over `shards` ranks.
 void add_states(Memory& memory, double parameters, const StateBytes& bytes, int64_t zero,
                 int64_t shards) {
   const auto by = [&](int64_t from_stage) {

@@ -34,6 +34,10 @@ std::vector<Stage> stages_of_rank(const Case& run, int64_t pp_rank) {
   return mine;
 }
 
+double ring_bytes(double bytes, int64_t ranks) {
+  return ranks > 1 ? static_cast<double>(ranks - 1) / static_cast<double>(ranks) * bytes : 0;
+}
+
 int64_t padded_vocabulary(const Model& model, int64_t tp) {
   const int64_t multiple = tp == 1 ? 1 : 128 * tp;
   return (model.dense.vocab_size + multiple - 1) / multiple * multiple;
@@ -98,6 +102,23 @@ StateBytes bytes_per_parameter(const Case& run) {
   return bytes;
 }
 
+namespace {
+
+/// An adapter's A and B beside every product of a layer: rank · (in + out), the cut sides cut.
+double adapters_of_layer(const Case& run) {
+  if (run.recipe.fine_tune == FineTune::full) return 0;
+  const spec::ModelConfig& config = run.model.dense;
+  const double cut_sides =
+      2.0 * static_cast<double>(config.num_attention_heads + config.num_key_value_heads) *
+          static_cast<double>(config.head_dim) +
+      3.0 * static_cast<double>(config.intermediate_size);
+  return static_cast<double>(run.recipe.lora_rank) *
+         (6 * static_cast<double>(config.hidden_size) +
+          cut_sides / static_cast<double>(run.layout.tp));
+}
+
+}  // namespace
+
 LocalParameters parameters_of(const Case& run, const std::vector<Stage>& stages) {
   const ParameterCounts counts = count_parameters(run.model);
   const spec::ModelConfig& config = run.model.dense;
@@ -116,18 +137,7 @@ LocalParameters parameters_of(const Case& run, const std::vector<Stage>& stages)
   const double experts =
       run.model.experts ? static_cast<double>(run.model.experts->count * counts.expert) / cut : 0;
   const double expert_layer = attention + static_cast<double>(counts.shared_experts) / tp;
-  const int64_t rank = run.recipe.lora_rank;
-  // An adapter's A and B beside every product of a layer: rank · (in + out), the cut sides cut.
-  const double adapters =
-      run.recipe.fine_tune == FineTune::full
-          ? 0
-          : static_cast<double>(rank) *
-                (6 * hidden +
-                 (2.0 *
-                      static_cast<double>(config.num_attention_heads + config.num_key_value_heads) *
-                      static_cast<double>(config.head_dim) +
-                  3.0 * static_cast<double>(config.intermediate_size)) /
-                     tp);
+  const double adapters = adapters_of_layer(run);
   LocalParameters local;
   for (const Stage& stage : stages) {
     local.dense += static_cast<double>(stage.dense_layers) * dense_layer +

@@ -38,6 +38,9 @@ struct LocalParameters {
 };
 LocalParameters parameters_of(const Case& run, const std::vector<Stage>& stages);
 
+/// Bytes that each of `ranks` ranks sends of a buffer in an all-gather or reduce-scatter by a ring.
+double ring_bytes(double bytes, int64_t ranks);
+
 /// Rows of a vocabulary as Megatron pads them: to a multiple of 128 · tp.
 int64_t padded_vocabulary(const Model& model, int64_t tp);
 /// Bytes of a weight, a gradient, and an optimizer's states of one trained parameter.

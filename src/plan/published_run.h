@@ -35,7 +35,7 @@ struct PublishedRun {
 /// The rows of a CSV with a header; columns are found by name, unknown ones are left out.
 struct PublishedRuns {
   std::vector<PublishedRun> runs;
-  std::vector<std::string> errors;  ///< each with its line
+  std::vector<std::string> errors;  ///< each with its record, the header being the first
 };
 PublishedRuns parse_published_runs(std::string_view csv);
 

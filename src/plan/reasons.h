@@ -32,6 +32,9 @@ std::string expression(const Parts&... parts) {
   return (text(parts) + ...);
 }
 
+/// What each of so many ranks sends of a buffer by a ring: "(n - 1) / n * bytes".
+std::string ring_text(const std::string& bytes, int64_t ranks);
+
 class Reasons {
  public:
   /// `values` is the formula's right side with its numbers, `result` what it makes.

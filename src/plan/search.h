@@ -51,8 +51,8 @@ struct SearchSpace {
   int64_t devices = 8;
   /// Of each knob the values to try; empty: the search's own. Those are: degrees that divide the
   /// devices, tp of at most 64 or a node, at least 512 tokens of a sequence on a device, of
-  /// interleaving 2, 3, 4, 6 and 8 stages a rank and what divides the layers, shard groups of one
-  /// node, of 8 and of 64 times as much, and all.
+  /// interleaving 2, 3, 4, 6 and 8 stages a rank and, up to 16, what divides the layers, shard
+  /// groups of one node, of 8 and of 64 times as much, and all.
   std::array<std::vector<int64_t>, kNumKnobs> only;
   size_t top = 10;
 

@@ -5,6 +5,7 @@
 
 #include "plan/step.h"
 #include "plan/text.h"
+#include "spec/options.h"
 
 namespace tessera::plan {
 
@@ -56,8 +57,7 @@ std::string value_text(Knob knob, int64_t value) {
     return std::string(spec::schedule_name(static_cast<spec::ScheduleKind>(value)));
   }
   if (knob == Knob::recompute) {
-    constexpr std::array<const char*, 3> kNames = {"none", "selective", "full"};
-    return kNames[static_cast<size_t>(value)];
+    return std::string(spec::name_of(static_cast<spec::Recompute>(value)));
   }
   if (knob == Knob::shard && value == 0) return "all";
   return std::to_string(value);
@@ -172,7 +172,7 @@ void hold(const SearchSpace& space, const Layout& best, Knob knob, KnobValue& li
   if (bytes > static_cast<double>(space.cluster.device.memory_bytes)) {
     return refuse("needs " + bytes_text(bytes));
   }
-  line.held_s = step_time(space.at(layout), space.constants, true).step_s;
+  line.held_s = step_time(space.at(layout), space.constants).step_s;
 }
 
 }  // namespace

@@ -4,122 +4,132 @@ namespace tessera::plan {
 
 namespace {
 
-std::vector<Stack> make_stacks() {
-  std::vector<Stack> all;
-  Stack generic;
-  generic.name = "generic";
-  generic.about = "a current stack: fused attention and kernels, overlapped gradients";
+/// A stack that differs from `base` in what its maker sets.
+Stack named(Stack base, std::string name, std::string about) {
+  base.name = std::move(name);
+  base.about = std::move(about);
+  return base;
+}
+
+Stack generic() {
+  Stack stack =
+      named({}, "generic", "a current stack: fused attention and kernels, overlapped gradients");
   // Activation functions are computed again, as this engine's selective mode does.
-  Stack selective = generic;
-  selective.selective_drops_functions = true;
-  selective.selective_time = 0.05;
-  all.push_back(selective);
+  stack.selective_drops_functions = true;
+  stack.selective_time = 0.05;
+  return stack;
+}
 
-  Stack megatron = generic;  // of 2020 to 2022, whose published runs are of that time
-  megatron.name = "megatron-lm-2021";
-  megatron.flash_attention = false;
-  megatron.causal_skips = false;
-  megatron.overlaps_dp = false;
-  megatron.overlaps_pp = false;
-  megatron.gradient_bytes = 2;
-  megatron.usual_recompute = spec::Recompute::full;
-  megatron.kernels_per_layer = 40;
-  megatron.about = "Megatron-LM of 2020 to 2022: attention with all scores, gradients at the end";
-  all.push_back(megatron);
+Stack megatron_2021() {
+  Stack stack =
+      named({}, "megatron-lm-2021",
+            "Megatron-LM of 2020 to 2022: attention with all scores, gradients at the end");
+  stack.flash_attention = false;
+  stack.causal_skips = false;
+  stack.overlaps_dp = false;
+  stack.overlaps_pp = false;
+  stack.gradient_bytes = 2;
+  stack.usual_recompute = spec::Recompute::full;
+  stack.kernels_per_layer = 40;
+  return stack;
+}
 
-  Stack later = megatron;  // Korthikanti et al.: sequence parallelism, more fused kernels
-  later.name = "megatron-lm-2022";
-  later.sequence_parallel = true;
-  later.about = "Megatron-LM of 2022: sequence parallelism, selective recomputation";
-  all.push_back(later);
+Stack megatron_2022() {  // Korthikanti et al.
+  Stack stack = named(megatron_2021(), "megatron-lm-2022",
+                      "Megatron-LM of 2022: sequence parallelism, selective recomputation");
+  stack.sequence_parallel = true;
+  return stack;
+}
 
-  Stack zero3 = megatron;
-  zero3.name = "deepspeed-2021";
-  zero3.gathers_per_layer = 8;
-  zero3.overlaps_gathers = false;
-  zero3.about = "DeepSpeed's ZeRO-3 of 2021, parameter by parameter";
-  all.push_back(zero3);
+Stack deepspeed_2021() {
+  Stack stack = named(megatron_2021(), "deepspeed-2021",
+                      "DeepSpeed's ZeRO-3 of 2021, parameter by parameter");
+  stack.gathers_per_layer = 8;
+  stack.overlaps_gathers = false;
+  return stack;
+}
 
-  Stack deepspeed = megatron;
-  deepspeed.name = "megatron-deepspeed";
-  deepspeed.gradient_bytes = 4;
-  deepspeed.fills_stages_up = true;
-  deepspeed.waits_at_checkpoints = true;
-  deepspeed.allocator_loss = 0.13;
-  deepspeed.runtime_bytes = 4e9;
-  deepspeed.optimizer_extra_bytes = 4;
-  deepspeed.gradient_extra_bytes = 2;
-  deepspeed.about = "Megatron-DeepSpeed, as BLOOM and MT-NLG used it";
-  all.push_back(deepspeed);
+Stack megatron_deepspeed() {
+  Stack stack = named(megatron_2021(), "megatron-deepspeed",
+                      "Megatron-DeepSpeed, as BLOOM and MT-NLG used it");
+  stack.gradient_bytes = 4;
+  stack.fills_stages_up = true;
+  stack.waits_at_checkpoints = true;
+  stack.allocator_loss = 0.13;
+  stack.runtime_bytes = 4e9;
+  stack.optimizer_extra_bytes = 4;
+  stack.gradient_extra_bytes = 2;
+  return stack;
+}
 
-  Stack fused = later;  // the baseline that MegaScale measured
-  fused.name = "megatron-lm-2023";
-  fused.flash_attention = true;
-  fused.first_generation = true;
-  fused.causal_skips = true;
-  fused.overlaps_pp = true;
-  fused.interleaves = true;
-  fused.gradient_bytes = 4;
-  fused.usual_recompute = spec::Recompute::none;
-  fused.about = "Megatron-LM of 2023: fused attention";
-  all.push_back(fused);
+Stack megatron_2023() {  // the baseline that MegaScale measured
+  Stack stack = named(megatron_2022(), "megatron-lm-2023", "Megatron-LM of 2023: fused attention");
+  stack.flash_attention = true;
+  stack.first_generation = true;
+  stack.causal_skips = true;
+  stack.overlaps_pp = true;
+  stack.interleaves = true;
+  stack.gradient_bytes = 4;
+  stack.usual_recompute = spec::Recompute::none;
+  return stack;
+}
 
-  Stack megascale = generic;
-  megascale.name = "megascale";
-  megascale.overlaps_tp = true;
-  megascale.sequence_parallel = true;
-  megascale.interleaves = true;
-  megascale.about = "MegaScale (2024): attention and MLP in parallel, everything overlapped";
-  all.push_back(megascale);
+/// Megatron-Core, and what is built on it or as it.
+Stack core_like(std::string name, std::string about) {
+  Stack stack = named({}, std::move(name), std::move(about));
+  stack.overlaps_tp = true;
+  stack.sequence_parallel = true;
+  stack.interleaves = true;
+  return stack;
+}
 
-  Stack core = generic;
-  core.name = "megatron-lm";
-  core.overlaps_tp = true;
-  core.sequence_parallel = true;
-  core.interleaves = true;
-  core.about = "Megatron-Core of 2024 and later";
-  all.push_back(core);
+Stack nemo() {
+  Stack stack = core_like("nemo", "NeMo on Megatron-Core and Transformer Engine");
+  stack.gradient_bytes = 2;  // its distributed optimizer reduces them in bf16
+  return stack;
+}
 
-  Stack nemo = core;
-  nemo.name = "nemo";
-  nemo.gradient_bytes = 2;  // its distributed optimizer reduces them in bf16
-  nemo.about = "NeMo on Megatron-Core and Transformer Engine";
-  all.push_back(nemo);
+Stack meta() {
+  Stack stack = core_like("meta", "Meta's own, of Llama 3");
+  stack.kept_share = 0.8;  // frees what a backward can do without
+  return stack;
+}
 
-  Stack bridge = core;
-  bridge.name = "megatron-bridge";
-  bridge.about = "Megatron-Bridge, 2025 and later";
-  all.push_back(bridge);
+Stack llm_foundry() {
+  Stack stack = named({}, "llm-foundry", "MosaicML's llm-foundry: PyTorch FSDP");
+  stack.first_generation = true;
+  stack.logit_bytes = 4;
+  return stack;
+}
 
-  Stack foundry = generic;
-  foundry.name = "llm-foundry";
-  foundry.first_generation = true;
-  foundry.logit_bytes = 4;
-  foundry.about = "MosaicML's llm-foundry: PyTorch FSDP";
-  all.push_back(foundry);
+Stack torchtitan() {
+  Stack stack = named({}, "torchtitan", "torchtitan: FSDP2 with torch.compile");
+  stack.sequence_parallel = true;
+  stack.allocator_loss = 0.06;
+  stack.runtime_bytes = 2.5e9;
+  stack.selective_share = 0.5;
+  stack.selective_time = 0.3;
+  stack.logit_bytes = 12;
+  return stack;
+}
 
-  Stack titan = generic;
-  titan.name = "torchtitan";
-  titan.sequence_parallel = true;
-  titan.allocator_loss = 0.06;
-  titan.runtime_bytes = 2.5e9;
-  titan.selective_share = 0.5;
-  titan.selective_time = 0.3;
-  titan.logit_bytes = 12;
-  titan.about = "torchtitan: FSDP2 with torch.compile";
-  all.push_back(titan);
-
-  Stack meta = core;
-  meta.name = "meta";
-  meta.kept_share = 0.8;  // frees what a backward can do without
-  meta.about = "Meta's own, of Llama 3";
-  all.push_back(meta);
-
-  Stack jax = generic;
-  jax.name = "maxtext";
-  jax.about = "MaxText and PaxML: XLA";
-  all.push_back(jax);
-  return all;
+/// Constants::stack_efficiency is in this order.
+std::vector<Stack> make_stacks() {
+  return {generic(),
+          megatron_2021(),
+          megatron_2022(),
+          deepspeed_2021(),
+          megatron_deepspeed(),
+          megatron_2023(),
+          core_like("megascale",
+                    "MegaScale (2024): attention and MLP in parallel, everything overlapped"),
+          core_like("megatron-lm", "Megatron-Core of 2024 and later"),
+          nemo(),
+          core_like("megatron-bridge", "Megatron-Bridge, 2025 and later"),
+          llm_foundry(),
+          torchtitan(),
+          meta(),
+          named({}, "maxtext", "MaxText and PaxML: XLA")};
 }
 
 }  // namespace

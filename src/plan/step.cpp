@@ -137,26 +137,6 @@ PipelineTime pipeline_time(const Layout& layout, const account::StageTimes& time
   return time;
 }
 
-PipelineTime pipeline_closed(const Layout& layout, const account::StageTimes& times,
-                             int64_t micro_batches) {
-  std::vector<double> busy(static_cast<size_t>(layout.pp));
-  double all = 0;
-  for (size_t stage = 0; stage < times.stages.size(); ++stage) {
-    const double takes = times.stages[stage].forward + times.stages[stage].backward;
-    busy[static_cast<size_t>(rank_of(layout, static_cast<int64_t>(stage)))] += takes;
-    all += takes;
-  }
-  const double most = *std::max_element(busy.begin(), busy.end());
-  const auto ranks = static_cast<double>(layout.pp);
-  double fill = (all - all / ranks) / static_cast<double>(layout.v);
-  if (layout.schedule == spec::ScheduleKind::zb_h1) fill /= 3;
-  if (layout.schedule == spec::ScheduleKind::zb_v) fill = 0;
-  PipelineTime time;
-  time.busy = most * static_cast<double>(micro_batches);
-  time.makespan = time.busy + fill + 2 * (ranks - 1) * times.message;
-  return time;
-}
-
 namespace {
 
 /// Gradients, and the weights that come back, of what data-parallel ranks share; and how much of
@@ -205,13 +185,10 @@ double overhead_s(const Case& run, const Constants& constants, double work) {
   return constants.step_s + late;
 }
 
-StepTime step_time(const Case& run, const Constants& constants, bool simulate) {
+StepTime step_time(const Case& run, const Constants& constants) {
   const StepParts parts = step_parts(run, constants);
   const int64_t micro_batches = num_micro_batches(run.recipe, run.layout);
-  const PipelineTime pipeline = simulate || run.layout.pp == 1
-                                    ? pipeline_time(run.layout, parts.stages, micro_batches)
-                                    : pipeline_closed(run.layout, parts.stages, micro_batches);
-  return step_time(run, constants, parts, pipeline);
+  return step_time(run, constants, parts, pipeline_time(run.layout, parts.stages, micro_batches));
 }
 
 StepTime step_time(const Case& run, const Constants& constants, const StepParts& parts,

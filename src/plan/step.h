@@ -37,15 +37,12 @@ struct PipelineTime {
 /// simulated, and the rest adds the busiest rank's time each.
 PipelineTime pipeline_time(const Layout& layout, const account::StageTimes& times,
                            int64_t micro_batches);
-/// Closed forms of the same, for schedules whose stages are nearly even.
-PipelineTime pipeline_closed(const Layout& layout, const account::StageTimes& times,
-                             int64_t micro_batches);
 
 /// What is added to `work`, the sum of everything else in a step: stragglers, and what every step
 /// costs. Grows with `work`.
 double overhead_s(const Case& run, const Constants& constants, double work);
 
-StepTime step_time(const Case& run, const Constants& constants, bool simulate);
+StepTime step_time(const Case& run, const Constants& constants);
 /// The same of a step whose parts and pipeline are known.
 StepTime step_time(const Case& run, const Constants& constants, const StepParts& parts,
                    const PipelineTime& pipeline);
