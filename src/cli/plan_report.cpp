@@ -105,6 +105,8 @@ Json warnings_json(const std::vector<plan::Warning>& warnings) {
   return list;
 }
 
+}  // namespace
+
 Json reasons_json(const std::vector<plan::Reason>& why) {
   Json list = Json::array();
   for (const plan::Reason& reason : why) {
@@ -113,8 +115,6 @@ Json reasons_json(const std::vector<plan::Reason>& why) {
   }
   return list;
 }
-
-}  // namespace
 
 std::string plan_title(const PlanRequest& request) {
   const plan::Cluster& cluster = request.run.cluster;

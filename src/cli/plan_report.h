@@ -54,4 +54,7 @@ struct TrainingCost {
 };
 TrainingCost training_cost(const PlanRequest& request, double tokens_per_s);
 
+/// As in the JSON of a plan: quantity, formula and values of each.
+nlohmann::ordered_json reasons_json(const std::vector<plan::Reason>& why);
+
 }  // namespace tessera::cli
