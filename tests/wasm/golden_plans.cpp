@@ -65,8 +65,7 @@ void print_estimate(const Planned& of) {
   const plan::ParameterCounts counts = plan::count_parameters(run.model);
   std::printf("plan %s, %s on %s: %" PRId64 " parameters, %" PRId64 " active\n", of.model,
               plan::to_string(of.layout).c_str(), of.cluster, counts.total, counts.active);
-  for (const spec::Violation& found :
-       plan::mistakes(run.model, run.recipe, run.cluster, run.layout)) {
+  for (const spec::Violation& found : plan::mistakes(run.model, run.recipe, run.layout)) {
     std::printf(" %s: %s (%s)\n", found.key.c_str(), found.why.c_str(), found.suggest.c_str());
   }
   plan::EstimateOptions options;
