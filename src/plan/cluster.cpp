@@ -143,7 +143,7 @@ std::vector<Cluster> make_presets() {
   presets.push_back(nodes_of_8("b300", device("B300", b300), 900, 100, 6.5,
                                "NVIDIA DGX B300 data sheet; 800 Gbit/s a GPU"));
   presets.push_back(rack_of(nodes_of_8("gb200", device("GB200", gb200), 900, 50, 6,
-                                       "NVIDIA GB200 NVL72 data sheet; 400 Gbit/s a GPU"),
+                                       "NVIDIA's published runs on GB200 NVL72; 400 Gbit/s a GPU"),
                             72));
   presets.push_back(rack_of(nodes_of_8("gb300", device("GB300", gb300), 900, 100, 7,
                                        "NVIDIA GB300 NVL72 data sheet; 800 Gbit/s a GPU"),

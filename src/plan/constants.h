@@ -38,7 +38,8 @@ struct Constants {
   double host_s = 20e-6;       ///< in which the host starts a kernel: many small ones wait for it
   double checkpoint_s = 5e-3;  ///< that a layer waits where a stack waits at checkpoints
   /// Of a backward, that cutting it in two costs: products that no longer share what they read.
-  /// An allowance, not fitted: no published row here has a zero-bubble schedule.
+  /// An allowance, not fitted: the one published row that splits its backwards (DeepSeek-V3, as
+  /// zb-v) has experts too.
   double split_backward = 0.03;
   double first_fused = 0.7;     ///< of the rate of fused attention, that the first generation has
   double step_s = 0.1;          ///< of every step: data, logging, synchronisation
